@@ -1,0 +1,49 @@
+"""Tilework: an AI compiler backend. Compute says what, schedule says how.
+
+The public names are imported on first use, so that `import tilework` costs next to nothing.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from tilework.compiler.compile import compile  # noqa: A004
+    from tilework.errors import TileworkError
+    from tilework.runtime.context import Context
+    from tilework.runtime.executable import Executable
+    from tilework.schedule.schedule import Schedule
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "Context",
+    "Executable",
+    "Schedule",
+    "TileworkError",
+    "__version__",
+    "compile",
+]
+
+_HOMES = {
+    "Context": "tilework.runtime.context",
+    "Executable": "tilework.runtime.executable",
+    "Schedule": "tilework.schedule.schedule",
+    "TileworkError": "tilework.errors",
+    "compile": "tilework.compiler.compile",
+}
+
+
+def __getattr__(name: str) -> object:
+    home = _HOMES.get(name)
+    if home is None:
+        raise AttributeError(f"module 'tilework' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}")
+    from importlib import import_module
+
+    value = getattr(import_module(home), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_HOMES})

@@ -1,0 +1,104 @@
+"""The environment variables that Tilework reads: one typed registry, and the only place that reads them.
+
+`read(NUM_THREADS)` gives the value, checked; a variable that is unset or empty gives None.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Generic, TypeVar
+
+from tilework.errors import UsageError
+
+T = TypeVar("T")
+
+PREFIX = "TILEWORK_"
+
+
+@dataclass(frozen=True)
+class Variable(Generic[T]):
+    """One environment variable: its full name, what it holds, what it means, and how its text is read."""
+
+    name: str
+    kind: str
+    """The kind of value in words, e.g. `a whole number, 1 or more`."""
+    meaning: str
+    parse: Callable[[str], T]
+    """Turns the text into a value; raises `ValueError` for a text that is not of the kind."""
+
+
+def read(variable: Variable[T], environment: Mapping[str, str] | None = None) -> T | None:
+    """Return the value of a variable, or None where it is unset or empty.
+
+    `environment` stands in for the process's own. Raises `UsageError` 1002 for a text that is not of the
+    variable's kind.
+    """
+    text = (os.environ if environment is None else environment).get(variable.name, "").strip()
+    if not text:
+        return None
+    try:
+        return variable.parse(text)
+    except ValueError:
+        raise UsageError(
+            1002, f"{variable.name}={text!r} is not {variable.kind}", where=f"environment variable {variable.name}"
+        ) from None
+
+
+def unknown(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:
+    """Return the names that are set, start with `TILEWORK_` and that nothing reads: a slip of the pen, most likely."""
+    names = os.environ if environment is None else environment
+    return tuple(sorted(name for name in names if name.startswith(PREFIX) and name not in VARIABLES))
+
+
+def _positive(text: str) -> int:
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+        raise ValueError(text)
+    return int(text)
+
+
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+
+
+def _bytes(text: str) -> int:
+    found = re.fullmatch(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
+    if not found or int(found[1]) < 1:
+        raise ValueError(text)
+    return int(found[1]) * _UNITS[found[2].upper()]
+
+
+NUM_THREADS = Variable(
+    "TILEWORK_NUM_THREADS",
+    "a whole number, 1 or more",
+    "How many threads run compiled code; otherwise the processors this process may use, within its quota.",
+    _positive,
+)
+
+MACHINE = Variable(
+    "TILEWORK_MACHINE",
+    "the name of a machine",
+    "The machine to compile for, e.g. x86-64-v3; otherwise the one this process runs on.",
+    str,
+)
+
+MEMORY_LIMIT = Variable(
+    "TILEWORK_MEMORY_LIMIT",
+    "a number of bytes, 1 or more, with K, M, G or T where wanted (powers of 1024)",
+    "The most memory one call may ask for; otherwise what the machine has.",
+    _bytes,
+)
+
+MODELS = Variable(
+    "TILEWORK_MODELS",
+    "a folder",
+    "Where the demonstration, the suites and the benchmarks keep the models they fetch.",
+    Path,
+)
+
+VARIABLES: Mapping[str, Variable[int] | Variable[str] | Variable[Path]] = {
+    variable.name: variable for variable in (NUM_THREADS, MACHINE, MEMORY_LIMIT, MODELS)
+}
+"""Every variable by its name; the documentation lists them from here."""
