@@ -1,0 +1,156 @@
+"""Every error of Tilework: one tree of exceptions, and one table of numbered codes.
+
+An error says what is wrong, where (the user's own operator, dimension, line or argument) and what to do.
+A code never changes its meaning; the documentation has a page for each, made from `CODES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class CodeInfo:
+    """What the documentation says of a code: a title, what it means, and what to do about it."""
+
+    title: str
+    meaning: str
+    remedy: str
+
+
+CODES: dict[int, CodeInfo] = {
+    # 10xx: names, settings and use of the library
+    1001: CodeInfo("unknown name", "A name (of a primitive, operator, pass, machine, function) does not exist.", "Use one of the names listed."),
+    1002: CodeInfo("bad setting", "An option or an environment variable has a value that makes no sense.", "Give a value of the kind that the message names."),
+    1003: CodeInfo("unknown data type", "A data type name is not one that Tilework knows.", "Use a type named in the message."),
+    1004: CodeInfo("bad integer expression", "A text is not a symbolic integer.", "Use names, integers, + - *, //, %, min, max and buffer elements."),
+    1005: CodeInfo("symbol without a value", "A symbolic integer was evaluated while one of its symbols has no value.", "Give the symbol a value, or use bounds."),
+    1006: CodeInfo("bad layout", "A layout is not an invertible map of the logical dimensions.", "Cover every dimension exactly once, blocks from outer to inner."),
+    1007: CodeInfo("missing package", "An optional package is needed for this and is not installed.", "Install the extra that the message names."),
+    # 11xx: ONNX files
+    # 12xx: graphs
+    # 13xx: loop programs and index notation
+    # 14xx: plans and memory
+    # 15xx: schedules
+    # 16xx: lowering, code generation, machines
+    # 17xx: calls of an executable
+    # 18xx: faults that compiled code reports while it runs
+    # 19xx: files and packages
+}
+"""Every code. Numbers are grouped by hundreds; each group is documented together."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One fault that a verifier found: its code, where it is, and what is wrong there."""
+
+    code: int
+    where: str
+    message: str
+
+    def __str__(self) -> str:
+        return f"[TW{self.code}] {self.where}: {self.message}"
+
+
+class TileworkError(Exception):
+    """Base of every error that Tilework raises on purpose.
+
+    `code` is a key of `CODES`; `where` names the user's own operator, dimension, line or argument;
+    `hint` says what to do (the code's general remedy where none is given).
+    """
+
+    def __init__(self, code: int, message: str, *, where: str = "", hint: str = "") -> None:
+        super().__init__(code, message, where, hint)
+        self.code = code
+        self.message = message
+        self.where = where
+        self.hint = hint or (CODES[code].remedy if code in CODES else "")
+
+    def __str__(self) -> str:
+        lines = [f"[TW{self.code}] {self.message}"]
+        if self.where:
+            lines.append(f"  at: {self.where}")
+        if self.hint:
+            lines.append(f"  do: {self.hint}")
+        return "\n".join(lines)
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return (_rebuild, (type(self), self.code, self.message, self.where, self.hint, dict(self.__dict__)))
+
+
+def _rebuild(
+    kind: type[TileworkError], code: int, message: str, where: str, hint: str, state: dict[str, object]
+) -> TileworkError:
+    error = kind.__new__(kind)
+    TileworkError.__init__(error, code, message, where=where, hint=hint)
+    error.__dict__.update(state)
+    return error
+
+
+class UsageError(TileworkError):
+    """A wrong name, option or setting."""
+
+
+class MissingPackageError(TileworkError):
+    """An optional dependency is not installed."""
+
+
+class FrontendError(TileworkError):
+    """A model that cannot be read or that uses something unsupported; `faults` lists every one found."""
+
+    def __init__(
+        self, code: int, message: str, *, where: str = "", hint: str = "", faults: Iterable[Fault] = ()
+    ) -> None:
+        super().__init__(code, message, where=where, hint=hint)
+        self.faults = tuple(faults)
+
+    def __str__(self) -> str:
+        return "\n".join([super().__str__(), *(f"  - {fault}" for fault in self.faults)])
+
+
+class VerificationError(TileworkError):
+    """A program broke the rules of its form; `faults` holds every fault found, not just the first."""
+
+    def __init__(self, subject: str, faults: Iterable[Fault]) -> None:
+        self.faults = tuple(faults)
+        self.subject = subject
+        text = f"{subject} has {len(self.faults)} fault{'s' if len(self.faults) != 1 else ''}"
+        code = self.faults[0].code if self.faults else 1001
+        super().__init__(code, "\n  - ".join([text, *map(str, self.faults)]))
+
+
+class GraphError(TileworkError):
+    """A graph operation cannot be done."""
+
+
+class ParseError(TileworkError):
+    """A text form of a program cannot be read; `where` gives line and column."""
+
+
+class LoopProgramError(TileworkError):
+    """A loop program or a computation in index notation is wrong."""
+
+
+class PlanError(TileworkError):
+    """A plan is wrong, or memory cannot be planned."""
+
+
+class ScheduleError(TileworkError):
+    """A schedule step cannot be done."""
+
+
+class CodegenError(TileworkError):
+    """A loop program cannot be turned into code for this machine."""
+
+
+class CallError(TileworkError, ValueError):
+    """An executable was called with arguments it cannot take."""
+
+
+class RunError(TileworkError, RuntimeError):
+    """Compiled code reported a fault while it ran; the call's outputs are dropped."""
+
+
+class FileFormatError(TileworkError):
+    """A file is damaged, foreign, or cannot be written."""

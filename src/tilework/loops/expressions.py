@@ -1,0 +1,204 @@
+"""Scalar expressions: what one iteration of a computation evaluates.
+
+Expressions are compared by identity: sharing an object means computing it once. Every expression has a type;
+`call` and the operators derive it, and refuse operands that do not fit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tilework import dtypes
+from tilework.dims import Dim, Loaded, dim
+from tilework.dtypes import DType
+from tilework.errors import LoopProgramError
+from tilework.loops.functions import result_type
+
+Scalar: TypeAlias = bool | int | float
+
+
+class Expression:
+    """Base of scalar expressions; has `dtype`. Python operators build calls (comparisons by `call`, `==` is identity)."""
+
+    dtype: DType
+
+    def __add__(self, other: Operand) -> Expression:
+        return call("add", self, other)
+
+    def __radd__(self, other: Operand) -> Expression:
+        return call("add", like(other, self), self)
+
+    def __sub__(self, other: Operand) -> Expression:
+        return call("subtract", self, other)
+
+    def __rsub__(self, other: Operand) -> Expression:
+        return call("subtract", like(other, self), self)
+
+    def __mul__(self, other: Operand) -> Expression:
+        return call("multiply", self, other)
+
+    def __rmul__(self, other: Operand) -> Expression:
+        return call("multiply", like(other, self), self)
+
+    def __truediv__(self, other: Operand) -> Expression:
+        return call("divide", self, other)
+
+    def __rtruediv__(self, other: Operand) -> Expression:
+        return call("divide", like(other, self), self)
+
+    def __neg__(self) -> Expression:
+        return call("negate", self)
+
+
+@dataclass(frozen=True, eq=False)
+class Constant(Expression):
+    """A literal of type `dtype` (a complex one is built from two calls, never a literal)."""
+
+    value: Scalar
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False)
+class Load(Expression):
+    """An element of a buffer; `dtype` is the buffer's element type."""
+
+    buffer: str
+    index: tuple[Dim, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False)
+class Index(Expression):
+    """A symbolic integer (loop variables, symbols) used as a number."""
+
+    value: Dim
+    dtype: DType = dtypes.int64
+
+
+@dataclass(frozen=True, eq=False)
+class Call(Expression):
+    """A scalar function of `loops.functions` applied to expressions; `cast` and `bitcast` name their type in `dtype`."""
+
+    function: str
+    arguments: tuple[Expression, ...]
+    dtype: DType
+
+
+@dataclass(frozen=True, eq=False)
+class Parameter(Expression):
+    """A formal operand of a reducer's `combine`: a component of the left or the right partial result."""
+
+    name: str
+    dtype: DType
+
+
+Operand: TypeAlias = "Expression | Scalar"
+
+
+def constant(value: Scalar, dtype: DType) -> Constant:
+    """A literal, converted to what its type can hold (raises `LoopProgramError` 1301 where it cannot)."""
+    if dtype.kind == "boolean":
+        return Constant(bool(value), dtype)
+    if dtype.is_integer:
+        low, high = dtypes.integer_range(dtype)
+        if int(value) != value or not low <= value <= high:
+            raise LoopProgramError(1301, f"{value} is no {dtype}")
+        return Constant(int(value), dtype)
+    return Constant(float(value), dtype)
+
+
+def like(value: Operand, other: Expression) -> Expression:
+    """`value` as an expression: a Python number becomes a literal of the other operand's type."""
+    return value if isinstance(value, Expression) else constant(value, other.dtype)
+
+
+def call(function: str, *arguments: Operand) -> Expression:
+    """Apply a scalar function. Python numbers take the type of the first expression operand (for `select`: of the last).
+
+    Raises `UsageError` 1001 for an unknown function, `LoopProgramError` 1301 for operands that do not fit.
+    """
+    typed = [a for a in arguments if isinstance(a, Expression)]
+    if not typed:
+        raise LoopProgramError(1301, f"{function}: at least one operand must be an expression")
+    model = typed[-1] if function == "select" else typed[0]
+    operands = tuple(like(a, model) for a in arguments)
+    return Call(function, operands, result_type(function, tuple(a.dtype for a in operands)))
+
+
+def cast(value: Expression, dtype: DType) -> Expression:
+    """Convert the value to another type (floating to integer truncates; NaN gives 0, values out of range saturate)."""
+    return value if value.dtype == dtype else Call("cast", (value,), dtype)
+
+
+def bitcast(value: Expression, dtype: DType) -> Expression:
+    """The same bits read as another type of equal width."""
+    if value.dtype.bits != dtype.bits:
+        raise LoopProgramError(1301, f"bitcast of {value.dtype} to {dtype}: the widths differ")
+    return value if value.dtype == dtype else Call("bitcast", (value,), dtype)
+
+
+def index(value: Dim | int | str, dtype: DType = dtypes.int64) -> Index:
+    """A symbolic integer as a number."""
+    return Index(dim(value), dtype)
+
+
+def children(expression: Expression) -> tuple[Expression, ...]:
+    return expression.arguments if isinstance(expression, Call) else ()
+
+
+def walk(expression: Expression) -> Iterator[Expression]:
+    """Every distinct subexpression, operands before users (iterative: expressions may be deep)."""
+    seen: set[int] = set()
+    stack: list[tuple[Expression, bool]] = [(expression, False)]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            yield node
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            stack.extend((child, False) for child in reversed(children(node)))
+
+
+def loads(expression: Expression) -> Iterator[Load]:
+    """Every distinct load (elements loaded inside indices excluded; see `Dim.loads`)."""
+    return (node for node in walk(expression) if isinstance(node, Load))
+
+
+def rewrite(
+    expression: Expression, leaf: Callable[[Expression], Expression], memo: dict[int, Expression] | None = None
+) -> Expression:
+    """Replace leaves (constants, loads, indices, parameters), keeping what is shared shared."""
+    done: dict[int, Expression] = {} if memo is None else memo
+    for node in walk(expression):
+        if id(node) in done:
+            continue
+        if isinstance(node, Call):
+            arguments = tuple(done[id(a)] for a in node.arguments)
+            same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
+            done[id(node)] = node if same else Call(node.function, arguments, node.dtype)
+        else:
+            done[id(node)] = leaf(node)
+    return done[id(expression)]
+
+
+def substitute(
+    expression: Expression,
+    values: dict[str, Dim],
+    move: Callable[[Loaded], Dim] | None = None,
+    memo: dict[int, Expression] | None = None,
+) -> Expression:
+    """Replace loop variables and symbols in every index below the expression."""
+
+    def leaf(node: Expression) -> Expression:
+        if isinstance(node, Load):
+            moved = tuple(i.substitute(values, move) for i in node.index)
+            return node if moved == node.index else Load(node.buffer, moved, node.dtype)
+        if isinstance(node, Index):
+            value = node.value.substitute(values, move)
+            return node if value == node.value else Index(value, node.dtype)
+        return node
+
+    return rewrite(expression, leaf, memo)

@@ -1,0 +1,44 @@
+"""What values a compiled program promises: the numerics contract (strict, default, fast) as flags that code reads."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+from tilework.errors import UsageError
+
+Level = Literal["strict", "default", "fast"]
+
+
+@dataclass(frozen=True)
+class Numerics:
+    """What may be done to values.
+
+    NaN, infinities and denormals follow IEEE 754 at every level unless `relaxed_special_values`.
+    """
+
+    level: Level
+    reassociate: bool
+    """Reductions may run in another order, with several accumulators."""
+    contract: bool
+    """A product feeding a sum may be one fused multiply-add."""
+    signed_zeros: bool
+    """-0.0 and +0.0 are told apart by max and min."""
+    approximate: bool
+    """Approximate reciprocals and algorithms with a larger error class may be used."""
+    relaxed_special_values: bool = False
+
+
+_LEVELS: dict[str, Numerics] = {
+    "strict": Numerics("strict", False, False, True, False),
+    "default": Numerics("default", True, True, False, False),
+    "fast": Numerics("fast", True, True, False, True),
+}
+
+
+def numerics(level: str) -> Numerics:
+    """The flags of a level; raises `UsageError` 1002 for a name that is none of strict, default, fast."""
+    found = _LEVELS.get(level)
+    if found is None:
+        raise UsageError(1002, f"numerics={level!r} is not a level", hint="use 'strict', 'default' or 'fast'")
+    return found
