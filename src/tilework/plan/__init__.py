@@ -1,0 +1,1 @@
+"""The `Plan`: what runs, in which order, on which queue, over which bytes. Knows no operator."""
