@@ -14,24 +14,24 @@ from typing import Generic, TypeVar
 
 from tilework.errors import UsageError
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 PREFIX = "TILEWORK_"
 
 
 @dataclass(frozen=True)
-class Variable(Generic[T]):
+class Variable(Generic[T_co]):
     """One environment variable: its full name, what it holds, what it means, and how its text is read."""
 
     name: str
     kind: str
     """The kind of value in words, e.g. `a whole number, 1 or more`."""
     meaning: str
-    parse: Callable[[str], T]
+    parse: Callable[[str], T_co]
     """Turns the text into a value; raises `ValueError` for a text that is not of the kind."""
 
 
-def read(variable: Variable[T], environment: Mapping[str, str] | None = None) -> T | None:
+def read(variable: Variable[T_co], environment: Mapping[str, str] | None = None) -> T_co | None:
     """Return the value of a variable, or None where it is unset or empty.
 
     `environment` stands in for the process's own. Raises `UsageError` 1002 for a text that is not of the
@@ -98,7 +98,7 @@ MODELS = Variable(
     Path,
 )
 
-VARIABLES: Mapping[str, Variable[int] | Variable[str] | Variable[Path]] = {
+VARIABLES: Mapping[str, Variable[object]] = {
     variable.name: variable for variable in (NUM_THREADS, MACHINE, MEMORY_LIMIT, MODELS)
 }
 """Every variable by its name; the documentation lists them from here."""
