@@ -20,7 +20,8 @@ SOURCE = Path(__file__).resolve().parents[1] / "src" / "tilework"
 OTHER_SENSE = {
     "scalar functions of the loop program": """
         abs add and atan2 cbrt ceil clamp compare cos cosh div divide equal erf exp expm1 floor fma greater
-        greater_equal is_finite is_inf is_nan less less_equal log log1p logistic max maximum min minimum mod mul multiply neg negate
+        greater_equal is_finite is_inf is_nan less less_equal log log1p logistic max maximum min minimum mod mul
+        multiply neg negate
         not not_equal or popcnt pow power reciprocal rem remainder round round_nearest_even rsqrt select shift_left
         shift_right_arithmetic shift_right_logical sigmoid sign sin sinh sqrt sub subtract tan tanh where xor
     """,
