@@ -1,0 +1,1 @@
+"""Code for machines: one folder for each kind of device."""

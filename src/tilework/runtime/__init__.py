@@ -1,0 +1,1 @@
+"""Running compiled code: contexts, threads, memory, calls."""

@@ -1,0 +1,85 @@
+"""How many processors this process may use: affinity, control group quota, environment, explicit setting."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from tilework import environment
+from tilework.errors import UsageError
+
+MOST_THREADS = 1024
+"""More threads than this are taken for a mistake."""
+
+
+def thread_count(setting: int | None = None) -> int:
+    """The number of threads to run with, the caller's own included.
+
+    `setting` wins, then `TILEWORK_NUM_THREADS`, then `available_processors()`.
+
+    Raises:
+        UsageError: 1002 for fewer than 1 or more than `MOST_THREADS`.
+    """
+    wanted = setting if setting is not None else environment.read(environment.NUM_THREADS)
+    if wanted is None:
+        return min(available_processors(), MOST_THREADS)
+    if not 1 <= wanted <= MOST_THREADS:
+        raise UsageError(
+            1002, f"threads={wanted}: the number of threads lies between 1 and {MOST_THREADS}", where="threads"
+        )
+    return wanted
+
+
+def available_processors(root: Path = Path("/")) -> int:
+    """Processors in this process's affinity mask, no more than its control groups' quota rounded up; at least 1.
+
+    `root` stands in for the file system's root.
+    """
+    try:
+        processors = len(os.sched_getaffinity(0))
+    except (AttributeError, OSError):
+        processors = os.cpu_count() or 1
+    quotas = list(_quotas(root))
+    return max(1, min([processors, *(int(-(-quota // 1)) for quota in quotas)]))
+
+
+def _quotas(root: Path) -> Iterator[float]:
+    """Processor quotas of this process's control groups and of all groups around them, in processors.
+
+    Source: Linux kernel documentation, "Control Group v2" (cpu.max) and "CFS Bandwidth Control" (cpu.cfs_quota_us).
+    """
+    groups = _read(root / "proc/self/cgroup")
+    mounts = root / "sys/fs/cgroup"
+    for line in groups.splitlines():
+        hierarchy, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if hierarchy == "0" and not controllers:
+            folders = [mounts, mounts / "unified"]
+        elif "cpu" in controllers.split(","):
+            folders = [mounts / controllers, mounts / "cpu"]
+        else:
+            continue
+        parts = [part for part in path.split("/") if part and part != ".."]
+        # In a container the path may name groups that are not mounted; the mount's root is then its own group.
+        for folder in folders:
+            for depth in range(len(parts), -1, -1):
+                yield from _quota(folder.joinpath(*parts[:depth]))
+
+
+def _quota(group: Path) -> Iterator[float]:
+    quota, _, period = _read(group / "cpu.max").strip().partition(" ")
+    if not quota:
+        quota, period = _read(group / "cpu.cfs_quota_us").strip(), _read(group / "cpu.cfs_period_us").strip()
+    try:
+        if int(quota) > 0 and int(period) > 0:
+            yield int(quota) / int(period)
+    except ValueError:
+        return  # "max", or no quota here
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text()
+    except (OSError, ValueError):
+        return ""
