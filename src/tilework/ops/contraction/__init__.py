@@ -1,0 +1,1 @@
+"""Operators that multiply and sum: dot products and convolutions."""

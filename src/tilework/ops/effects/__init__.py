@@ -1,0 +1,1 @@
+"""Operators that take and return a token: random numbers and checks."""

@@ -1,0 +1,1 @@
+"""Operators whose result at an index depends on their operands at that index alone."""

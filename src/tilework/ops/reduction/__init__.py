@@ -1,0 +1,1 @@
+"""Operators that combine many elements into one, and running combinations."""
