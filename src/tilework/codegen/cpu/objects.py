@@ -158,5 +158,5 @@ def symbol_table(image: bytes) -> SymbolTable | None:
                     text = strings[name : strings.index(b"\0", name)].decode()
                     (undefined if defined_in == 0 else defined)[text] = None
         return SymbolTable(tuple(defined), tuple(undefined))
-    except (struct.error, IndexError, ValueError, UnicodeDecodeError) as problem:
+    except (struct.error, IndexError, ValueError, OverflowError) as problem:
         raise CodegenError(1683, f"the object's tables cannot be read: {problem}") from problem
