@@ -1,0 +1,1 @@
+"""What every benchmark shares: paired alternating timing, statistics, verdicts, tables, models, fresh installs."""

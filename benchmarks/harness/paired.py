@@ -1,0 +1,74 @@
+"""Paired, alternating samples: what disturbs the machine disturbs both sides of a pair."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from benchmarks.harness.engine import Engine, Worker
+from benchmarks.harness.statistics import Interval, median, median_interval, paired_differences, paired_ratios
+
+ROUNDS = 31
+QUICK_ROUNDS = 15
+
+
+@dataclass(frozen=True)
+class Samples:
+    """Seconds by name; the i-th samples of all names were taken next to each other."""
+
+    seconds: Mapping[str, Sequence[float]]
+    facts: Mapping[str, Any]
+
+    def median(self, name: str) -> float:
+        """Return the median of one name, in seconds."""
+        return median(self.seconds[name])
+
+    def ratio(self, upper: str, lower: str) -> Interval:
+        """Return the median of the paired ratios upper / lower, with its 95 % interval."""
+        return median_interval(paired_ratios(self.seconds[upper], self.seconds[lower]))
+
+    def difference(self, upper: str, lower: str) -> Interval:
+        """Return the median of the paired differences upper - lower in seconds, with its 95 % interval."""
+        return median_interval(paired_differences(self.seconds[upper], self.seconds[lower]))
+
+
+def alternate(samplers: Mapping[str, Callable[[], float]], rounds: int) -> Samples:
+    """Take one sample of each, round after round, each round starting with the next one."""
+    names = list(samplers)
+    seconds: dict[str, list[float]] = {name: [] for name in names}
+    for turn in range(rounds):
+        first = turn % len(names)
+        for name in names[first:] + names[:first]:
+            seconds[name].append(samplers[name]())
+    return Samples(seconds, {})
+
+
+def measure(
+    engines: Sequence[Engine],
+    *,
+    rounds: int = ROUNDS,
+    block_seconds: float = 0.02,
+    check: Callable[[Mapping[str, Worker]], None] | None = None,
+    between: Mapping[str, Callable[[], float]] | None = None,
+) -> Samples:
+    """Build every engine in a process of its own and let blocks of calls alternate.
+
+    `check` sees the workers before the timing (to compare their outputs). `between` adds samplers of this process to
+    the rotation, e.g. a yardstick of memory bandwidth. Raises `MissingPeerError` where an engine cannot be built.
+    """
+    with contextlib.ExitStack() as stack:
+        workers = {engine.name: stack.enter_context(Worker(engine)) for engine in engines}
+        if check is not None:
+            check(workers)
+        calls = {name: worker.calibrate(block_seconds) for name, worker in workers.items()}
+        samplers: dict[str, Callable[[], float]] = {name: worker.sample for name, worker in workers.items()}
+        start = time.perf_counter()
+        samples = alternate({**samplers, **(between or {})}, rounds)
+        facts = {
+            name: {**worker.facts, "build seconds": worker.build_seconds, "calls a block": calls[name]}
+            for name, worker in workers.items()
+        }
+        return Samples(samples.seconds, {"engines": facts, "timed seconds": time.perf_counter() - start})
