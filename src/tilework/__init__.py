@@ -5,7 +5,7 @@ The public names are imported on first use, so that `import tilework` costs next
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+TYPE_CHECKING = False  # type checkers take it as true; importing it from typing would be most of this import's time
 
 if TYPE_CHECKING:
     from tilework.compiler.compile import compile  # noqa: A004
