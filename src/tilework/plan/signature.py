@@ -13,7 +13,7 @@ Access = Literal["read", "write", "accumulate", "workspace"]
 
 @dataclass(frozen=True)
 class KernelBuffer:
-    """A buffer of a kernel: dense row-major `shape` elements of `dtype` at an address that is a multiple of `alignment` bytes."""
+    """A buffer of a kernel: dense row-major `shape` elements of `dtype`, at a multiple of `alignment` bytes."""
 
     name: str
     shape: tuple[Dim, ...]
