@@ -419,8 +419,31 @@ def _monomial_key(item: tuple[Monomial, int]) -> tuple[str, ...]:
 def _from_terms(terms: dict[Monomial, int], constant: int) -> Dim:
     kept = [(m, c) for m, c in terms.items() if c]
     if len(kept) > 1:
+        for monomial, coefficient in kept:
+            for atom in monomial:
+                if type(atom) is Mod and (whole := _recombined(terms, monomial, atom, coefficient)) is not None:
+                    return _from_terms(dict(whole.terms), whole.constant + constant)
         kept.sort(key=_monomial_key)
     return Dim(tuple(kept), constant)
+
+
+def _recombined(terms: dict[Monomial, int], monomial: Monomial, atom: Mod, coefficient: int) -> Dim | None:
+    """The terms with c r (e % k) + c r k (e // k) written as c r e, where both are there (r: the other factors)."""
+    quotient = FloorDiv(atom.value, atom.modulus)
+    left = list(monomial)
+    left.remove(atom)
+    k = atom.modulus
+    if k.terms:
+        if len(k.terms) != 1 or k.constant or k.terms[0][1] != 1:
+            return None
+        partner, expected = tuple(sorted([*left, quotient, *k.terms[0][0]], key=_key)), coefficient
+    else:
+        partner, expected = tuple(sorted([*left, quotient], key=_key)), coefficient * k.constant
+    if terms.get(partner) != expected:
+        return None
+    rest = {m: c for m, c in terms.items() if c and m not in (monomial, partner)}
+    other = Dim(((tuple(left), coefficient),)) if left else Dim((), coefficient)
+    return _from_terms(rest, 0) + atom.value * other
 
 
 def _atom(atom: Atom) -> Dim:

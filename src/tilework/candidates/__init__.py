@@ -1,0 +1,1 @@
+"""Regions and the candidates that recipes offer for them: what can be chosen."""

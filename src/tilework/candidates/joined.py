@@ -1,0 +1,113 @@
+"""A region's computation: the definitions of its nodes, joined over shared buffers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from tilework.candidates.region import Region
+from tilework.compute.notation import Computation, Stage
+from tilework.dims import Dim, Loaded, dim, loaded
+from tilework.dtypes import DType
+from tilework.errors import CodegenError
+from tilework.graph.graph import Value
+from tilework.loops.expressions import Expression, Index, Load, constant, rewrite, substitute, walk
+from tilework.loops.program import Buffer
+from tilework.ops.registry import operator
+
+_IDENTIFIER = re.compile(r"[^A-Za-z0-9_]")
+
+
+@dataclass(frozen=True, eq=False)
+class Joined:
+    """A region's computation, and which buffer holds which value."""
+
+    computation: Computation
+    buffers: dict[str, str]
+    """Buffer name by value name."""
+
+
+def joined(region: Region) -> Joined:
+    """Define every node over buffers named by position (`x0`, `x1`, ... enter; `v0`, ... are defined inside), so that
+    equal regions have equal computations whatever the user called their values.
+
+    Raises `CodegenError` 1650 for an operator that has no definition.
+    """
+    buffers: dict[str, Buffer] = {}
+    names: dict[str, str] = {}
+
+    def make(value: Value, name: str) -> Buffer:
+        found = Buffer(name, value.tensor.shape, value.tensor.dtype)
+        buffers[value.name] = found
+        names[value.name] = name
+        return found
+
+    inputs = tuple(make(value, f"x{position}") for position, value in enumerate(region.inputs))
+    literals = {
+        make(item.value, f"s{position}").name: item.array.reshape(()) for position, item in enumerate(region.scalars)
+    }
+    stages: list[Stage] = []
+    count = 0
+    for node in region.nodes:
+        results: list[Buffer] = []
+        for value in node.outputs:
+            results.append(make(value, f"v{count}"))
+            count += 1
+        definition = operator(node.operator).define(
+            [buffers[name] for name in node.inputs], results, node.attributes, region.symbols
+        )
+        stages.extend(definition.stages)
+    outputs = tuple(buffers[value.name] for value in region.outputs)
+    stages = [_with_literals(stage, literals) for stage in stages]
+    return Joined(Computation(region.name, inputs, outputs, tuple(stages), region.symbols), names)
+
+
+def _with_literals(stage: Stage, literals: dict[str, Any]) -> Stage:
+    """The stage with loads of one-element constants replaced by their values."""
+    if not literals:
+        return stage
+    memo: dict[int, Expression] = {}
+
+    def leaf(node: Expression) -> Expression:
+        if isinstance(node, Load) and node.buffer in literals:
+            return literal(literals[node.buffer], node.dtype)
+        return node
+
+    used = {load.buffer for entry in _dims(stage) for load in entry.loads()} & literals.keys()
+    if used:
+        stage = _with_literal_dims(stage, literals)
+    return replace(stage, values=tuple(rewrite(value, leaf, memo) for value in stage.values))
+
+
+def literal(value: np.ndarray[Any, Any], dtype: DType) -> Expression:
+    """A one-element array as a literal."""
+    if dtype.kind == "complex":
+        raise CodegenError(1650, f"a {dtype} literal cannot be written into code yet")
+    return constant(bool(value) if dtype.kind == "boolean" else int(value) if dtype.is_integer else float(value), dtype)
+
+
+def _dims(stage: Stage) -> Iterable[Dim]:
+    yield from stage.guards
+    yield from stage.where
+    for value in stage.values:
+        for node in walk(value):
+            if isinstance(node, Load):
+                yield from node.index
+            elif isinstance(node, Index):
+                yield node.value
+
+
+def _with_literal_dims(stage: Stage, literals: dict[str, Any]) -> Stage:
+    def move(found: Loaded) -> Dim:
+        return dim(int(literals[found.buffer])) if found.buffer in literals else loaded(found.buffer, found.index)
+
+    return replace(
+        stage,
+        values=tuple(substitute(value, {}, move) for value in stage.values),
+        index=None if stage.index is None else tuple(entry.substitute({}, move) for entry in stage.index),
+        guards=tuple(guard.substitute({}, move) for guard in stage.guards),
+    )

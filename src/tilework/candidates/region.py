@@ -1,0 +1,68 @@
+"""`Region`: a set of graph nodes with ordered boundary values; the unit of fusion, tuning and choice."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from types import MappingProxyType
+
+from tilework.dims import Symbol
+from tilework.graph.graph import Constant, Graph, Node, Value
+
+
+@dataclass(frozen=True, eq=False)
+class Region:
+    """Nodes in an order in which they can run, with the values that enter and leave.
+
+    `scalars` are the one-element constants among what the nodes read: they become literals of the code. All other
+    operands that no node of the region defines are `inputs`. `outputs` are read outside the region.
+    """
+
+    name: str
+    nodes: tuple[Node, ...]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    scalars: tuple[Constant, ...] = ()
+    symbols: tuple[Symbol, ...] = ()
+
+    @cached_property
+    def values(self) -> Mapping[str, Value]:
+        """Every value that the region reads or defines, by name."""
+        found = {value.name: value for value in self.inputs}
+        found.update((constant.name, constant.value) for constant in self.scalars)
+        found.update((value.name, value) for node in self.nodes for value in node.outputs)
+        return MappingProxyType(found)
+
+    @property
+    def root(self) -> Node:
+        """The last node: the one whose results the region is for."""
+        return self.nodes[-1]
+
+    @property
+    def operators(self) -> tuple[str, ...]:
+        return tuple(node.operator for node in self.nodes)
+
+
+def region_of(graph: Graph, name: str, nodes: tuple[Node, ...]) -> Region:
+    """The region of some nodes of a graph: its boundary follows from who reads what."""
+    inside = {value.name for node in nodes for value in node.outputs}
+    chosen = set(map(id, nodes))
+    constants = {constant.name: constant for constant in graph.constants}
+    inputs: dict[str, Value] = {}
+    scalars: dict[str, Constant] = {}
+    for node in nodes:
+        for read in node.inputs:
+            if not read or read in inside:
+                continue
+            constant = constants.get(read)
+            if constant is not None and constant.array.size == 1:
+                scalars[read] = constant
+            else:
+                inputs[read] = graph.values[read]
+    leaving = set(graph.outputs)
+    for value_name in inside:
+        if any(id(reader) not in chosen for reader in graph.consumers.get(value_name, ())):
+            leaving.add(value_name)
+    outputs = tuple(value for node in nodes for value in node.outputs if value.name in leaving)
+    return Region(name, nodes, tuple(inputs.values()), outputs, tuple(scalars.values()), graph.symbols)

@@ -1,0 +1,1 @@
+"""Decisions about the whole graph: which nodes form regions, and which candidate runs each."""

@@ -1,0 +1,72 @@
+"""Fusion by a fixed rule: which nodes form a region.
+
+Walking from the outputs back, a node whose results are only read inside one region joins that region when recomputing
+it there costs nothing: its reader is itself a map over elements, or reads every element once (a reduction), or the node
+only moves elements that an index can follow. A later stage of the design decides by predicted time instead.
+"""
+
+from __future__ import annotations
+
+from tilework.candidates.region import Region, region_of
+from tilework.graph.graph import Graph, Node
+from tilework.ops.registry import operator
+
+_MOVES = frozenset(("transpose", "broadcast_in_dim", "slice", "convert"))
+"""Operators whose result an affine index into the operand gives (with at most a conversion)."""
+_MAPS = frozenset((*_MOVES, "reshape", "reverse", "concatenate", "pad", "iota", "dimension_values", "take"))
+"""Operators that, like the elementwise ones, compute each element of their result on its own."""
+_READ_ONCE = frozenset(("reduce", "arg_reduce"))
+"""Reductions that read each element of their operand once."""
+LARGEST = 64
+"""Nodes beyond which a region's code grows for no gain."""
+
+
+def is_map(node: Node) -> bool:
+    """Whether each element of the result is computed on its own, from few elements of the operands."""
+    return operator(node.operator).elementwise or node.operator in _MAPS
+
+
+def regions(graph: Graph) -> tuple[Region, ...]:
+    """Regions that cover all nodes, in an order in which they can run."""
+    root_of: dict[str, Node] = {}
+    members: dict[str, list[Node]] = {}
+    for node in reversed(graph.nodes):
+        joined = _reader_region(graph, node, root_of)
+        if joined is not None and len(members[joined.name]) < LARGEST and _may_join(graph, node, joined):
+            root_of[node.name] = joined
+            members[joined.name].append(node)
+        else:
+            root_of[node.name] = node
+            members[node.name] = [node]
+    found: list[Region] = []
+    for node in graph.nodes:
+        if root_of[node.name] is node:
+            found.append(region_of(graph, node.name, tuple(reversed(members[node.name]))))
+    return tuple(found)
+
+
+def _reader_region(graph: Graph, node: Node, root_of: dict[str, Node]) -> Node | None:
+    """The root of the one region in which all results of a node are read, or None."""
+    if any(value.name in graph.outputs for value in node.outputs) or node.subgraphs or node.black_box:
+        return None
+    readers = [reader for value in node.outputs for reader in graph.consumers.get(value.name, ())]
+    roots = {root_of[reader.name].name: root_of[reader.name] for reader in readers}
+    if len(roots) != 1 or any(reader.subgraphs or reader.black_box for reader in readers):
+        return None
+    return next(iter(roots.values()))
+
+
+def _may_join(graph: Graph, node: Node, root: Node) -> bool:
+    if operator(root.operator).view:
+        return False
+    if not is_map(node):
+        return False
+    if is_map(root) or root.operator in _READ_ONCE:
+        return not (operator(node.operator).view and _aliases(graph, node))
+    return node.operator in _MOVES
+
+
+def _aliases(graph: Graph, node: Node) -> bool:
+    """Whether a reshape costs nothing on its own: its operand is stored anyway, so the result is the same bytes."""
+    operand = node.inputs[0]
+    return operand not in graph.producers or len(graph.consumers.get(operand, ())) > 1

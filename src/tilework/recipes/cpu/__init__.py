@@ -1,0 +1,1 @@
+"""Recipes for CPUs, one a file with `RECIPE`."""

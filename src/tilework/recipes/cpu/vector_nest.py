@@ -1,0 +1,260 @@
+"""vector_nest: cheap stages inlined, then each nest gets lanes along contiguous memory and threads along its outside.
+
+A first general recipe: it needs no knowledge of the operator, only of how a nest walks memory. For each nest
+
+1. adjacent loops that walk every buffer contiguously are fused, so that short rows do not cost a loop each;
+2. the loop whose lanes read and write neighbouring elements is split by the machine's lanes and vectorised, behind the
+   reduction loops, several vectors at a time so that sums do not wait for each other;
+3. the outermost independent loop is parallel.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilework.candidates.candidate import Candidate
+from tilework.candidates.joined import joined
+from tilework.candidates.region import Region
+from tilework.compute.nest import loop_program
+from tilework.dims import Dim, dim
+from tilework.loops.expressions import Call, Index, Load, walk
+from tilework.loops.functions import FUNCTIONS
+from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, statements
+from tilework.machine.cpu import CpuMachine
+from tilework.numerics import Numerics
+from tilework.schedule.iterators import kind
+from tilework.schedule.primitives.compute_inline import ComputeInline
+from tilework.schedule.primitives.fuse import Fuse
+from tilework.schedule.primitives.vectorize import Vectorize
+from tilework.schedule.rewriting import band
+from tilework.schedule.schedule import Schedule
+
+VECTORS = 4
+"""Vectors that one step of a reduction updates: enough to cover the latency of an add."""
+
+
+@dataclass(frozen=True)
+class VectorNest:
+    """Offers one candidate for every region; where a nest has no loop worth lanes it stays scalar."""
+
+    name: str = "vector_nest"
+
+    def candidates(self, region: Region, machine: CpuMachine, numerics: Numerics) -> tuple[Candidate, ...]:
+        """One candidate, always."""
+
+        def schedule() -> Schedule:
+            return vectorised(Schedule(loop_program(joined(region).computation), machine, numerics))
+
+        return (Candidate("direct", self.name, schedule, numerics=numerics.level, note="lanes along contiguous memory"),)
+
+
+def vectorised(schedule: Schedule) -> Schedule:
+    """Inline what is cheap to recompute, then treat every nest."""
+    for statement in [s.name for s in statements(schedule.program.body)]:
+        if worth_inlining(schedule.program, statement):
+            step = ComputeInline(statement)
+            if schedule.check(step).legal:
+                schedule = schedule.apply(step)
+    for statement in [s.name for s in statements(schedule.program.body)]:
+        schedule = nest(schedule, statement)
+    return schedule
+
+
+def worth_inlining(program: LoopProgram, name: str) -> bool:
+    """Whether recomputing a stage at its readers costs less than storing it.
+
+    A stage that only moves elements is free. One that computes is worth it when a single statement reads it at one
+    place, and reads every element once: as many iterations as elements.
+    """
+    found = next(s for s in statements(program.body) if s.name == name)
+    if len(found.targets) != 1 or found.reducer is not None:
+        return False
+    buffer = found.target.buffer
+    calls = [node for node in walk(found.values[0]) if isinstance(node, Call)]
+    sites = [
+        (reader, load)
+        for reader in statements(program.body)
+        for value in reader.values
+        for load in walk(value)
+        if isinstance(load, Load) and load.buffer == buffer
+    ]
+    if not any(FUNCTIONS[c.function].transcendental for c in calls if c.function in FUNCTIONS) and len(calls) <= 1:
+        return all(_moves_only(calls) or not _reuses(program, reader, load) for reader, load in sites)
+    return len(sites) == 1 and not _reuses(program, *sites[0])
+
+
+def _moves_only(calls: list[Call]) -> bool:
+    return not calls
+
+
+def _reuses(program: LoopProgram, reader: Compute, load: Load) -> bool:
+    """Whether the reader has loops that do not move the load: it reads elements more than once."""
+    moved = {name for entry in load.index for name in entry.names()}
+    loops = [node for node in _loops_around(program, reader) if node.extent != 1]
+    return any(node.variable not in moved for node in loops)
+
+
+def _loops_around(program: LoopProgram, statement: Compute) -> tuple[Loop, ...]:
+    return Schedule(program).setting.enclosing(statement)
+
+
+# -- one nest ----------------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class _Walk:
+    """How a statement walks memory along one loop: the flat step of its store and of each load (None: not affine)."""
+
+    store: int | None
+    loads: tuple[int | None, ...]
+
+    @property
+    def contiguous(self) -> bool:
+        return self.store == 1 and all(step in (0, 1) for step in self.loads)
+
+    @property
+    def strided(self) -> int:
+        return sum(step not in (0, 1) for step in self.loads)
+
+
+def _flat(buffer: Buffer, index: tuple[Dim, ...]) -> Dim:
+    total = dim(0)
+    for entry, stride in zip(index, buffer.strides, strict=True):
+        total = total + entry * stride
+    return total
+
+
+def _addresses(program: LoopProgram, statement: Compute) -> tuple[list[Dim], list[Dim]]:
+    """Flat element addresses of the stores and of the loads."""
+    buffers = program.buffers
+    stores = [_flat(buffers[t.buffer], t.index) for t in statement.targets]
+    loads = [
+        _flat(buffers[node.buffer], node.index)
+        for value in statement.values
+        for node in walk(value)
+        if isinstance(node, Load)
+    ]
+    return stores, loads
+
+
+def _step(address: Dim, variable: str) -> int | None:
+    """The flat step along a loop; None where the address is not affine in it or the step is symbolic."""
+    if variable not in address.names():
+        return 0
+    if not address.affine_in({variable}):
+        return None
+    return address.coefficient(variable) or None
+
+
+def _walk(program: LoopProgram, statement: Compute, variable: str) -> _Walk:
+    stores, loads = _addresses(program, statement)
+    steps = {_step(address, variable) for address in stores}
+    return _Walk(steps.pop() if len(steps) == 1 else None, tuple(_step(address, variable) for address in loads))
+
+
+def nest(schedule: Schedule, statement: str) -> Schedule:
+    """Fuse, vectorise and parallelise the nest of one statement, each where it is legal and pays."""
+    schedule = _fused(schedule, statement)
+    found = schedule.setting.statement(statement)
+    around = schedule.setting.enclosing(found)
+    if not around or len(band(around[0])) != len(around):
+        return schedule
+    program = schedule.program
+    inside = [loop.variable for loop in around]
+    kinds = {loop.variable: kind(program, loop, inside) for loop in around}
+    chosen = _lanes(schedule, found, around, kinds)
+    if chosen is not None:
+        schedule = _with_lanes(schedule, found, around, kinds, chosen)
+    outermost = schedule.setting.enclosing(schedule.setting.statement(statement))[0]
+    if outermost.kind == "serial" and kind(schedule.program, outermost) == "independent" and outermost.extent != 1:
+        schedule = schedule.parallel(outermost.variable)
+    return schedule
+
+
+def _fused(schedule: Schedule, statement: str) -> Schedule:
+    """Fuse neighbouring loops while every address stays affine in the fused one."""
+    while True:
+        found = schedule.setting.statement(statement)
+        around = schedule.setting.enclosing(found)
+        for outer, inner in reversed(list(zip(around, around[1:], strict=False))):
+            if outer.variable in found.reduction or inner.variable in found.reduction:
+                continue
+            step = Fuse(outer.variable, inner.variable)
+            if not schedule.check(step).legal:
+                continue
+            trial = schedule.apply(step)
+            moved = trial.setting.statement(statement)
+            stores, loads = _addresses(trial.program, moved)
+            (name,) = trial.forwards[-1][outer.variable]
+            numbers = [n.value for v in moved.values for n in walk(v) if isinstance(n, Index)]
+            if all(address.affine_in({name}) for address in (*stores, *loads, *moved.guards, *numbers)):
+                schedule = trial
+                break
+        else:
+            return schedule
+
+
+def _lanes(schedule: Schedule, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str]) -> str | None:
+    """The loop to vectorise: contiguous stores first, then fewest strided loads; a reduction over contiguous loads else."""
+    if any(load for entry in found.target.index for load in entry.loads()):
+        return None
+    best: tuple[int, int] | None = None
+    chosen: str | None = None
+    for position, loop in enumerate(around):
+        if loop.extent.value is not None and loop.extent.value < 2:
+            continue
+        walked = _walk(schedule.program, found, loop.variable)
+        if kinds[loop.variable] == "independent" and walked.store == 1:
+            rank = (0 if walked.contiguous else 2 + walked.strided, -position)
+        elif kinds[loop.variable] == "reduction" and schedule.numerics.reassociate and walked.store == 0:
+            if walked.strided:
+                continue
+            rank = (1, -position)
+        else:
+            continue
+        if best is None or rank < best:
+            best, chosen = rank, loop.variable
+    return chosen
+
+
+def _with_lanes(
+    schedule: Schedule, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str], chosen: str
+) -> Schedule:
+    """Split the chosen loop by the machine's lanes and move the lanes innermost."""
+    loop = next(node for node in around if node.variable == chosen)
+    widest = max(
+        (schedule.program.buffers[b].dtype.bits for b in _buffers(found)), default=32
+    )
+    lanes = max(2, (schedule.machine.vector_bits if schedule.machine is not None else 128) // max(widest, 8))
+    extent = loop.extent.value
+    if extent is not None and extent < lanes:
+        lanes = 1 << (extent - 1).bit_length()
+    outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
+    trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
+    order = [node.variable for node in around]
+    reductions = [v for v in order if kinds[v] == "reduction"]
+    if kinds[chosen] == "independent" and reductions and schedule.numerics.reassociate:
+        pieces = trial.setting.loop(outer).extent.value
+        blocks: tuple[str, ...] = ()
+        if pieces is None or pieces > 1:
+            vectors = VECTORS if pieces is None else min(VECTORS, pieces)
+            if pieces is None or pieces % vectors == 0:
+                trial = trial.split(outer, vectors, f"{chosen}.block", f"{chosen}.vector", tail="guard")
+                blocks, outer = (f"{chosen}.vector",), f"{chosen}.block"
+        before = [outer if v == chosen else v for v in order if v not in reductions]
+        trial = trial.reorder(*before, *reductions, *blocks, inner)
+        for block in blocks:
+            trial = trial.unroll(block)
+    else:
+        rest = [outer if v == chosen else v for v in order]
+        trial = trial.reorder(*rest, inner)
+    step = Vectorize(inner)
+    return trial.apply(step) if trial.check(step).legal else schedule
+
+
+def _buffers(statement: Compute) -> set[str]:
+    found = {target.buffer for target in statement.targets}
+    for value in statement.values:
+        found |= {node.buffer for node in walk(value) if isinstance(node, Load)}
+    return found
+
+
+RECIPE = VectorNest()

@@ -1,0 +1,1 @@
+"""Schedules: named, checked rewrites of a loop program, and the trace of those applied."""

@@ -1,0 +1,160 @@
+"""Iterator kinds: what may be known of a loop from the form of its accesses alone.
+
+A loop is **independent** when different iterations touch different elements of everything that any of them writes
+(storage that lives inside an iteration aside). It is a **reduction** when it only combines values through relaxable
+reducers. Everything else is **ordered**: its order may matter, and this layer does not find out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Literal
+
+from tilework.dims import Dim, FloorDiv, Loaded, Mod
+from tilework.loops.expressions import Index, Load
+from tilework.loops.expressions import walk as walk_expression
+from tilework.loops.program import (
+    AsyncCopy, AsyncWait, Barrier, Compute, Intrinsic, Loop, LoopProgram, Node, Storage, statements, walk,
+)  # fmt: skip
+
+IteratorKind = Literal["independent", "reduction", "ordered"]
+Element = tuple[Dim, ...]
+
+
+def kind(program: LoopProgram, loop: Loop, varying: Iterable[str] = ()) -> IteratorKind:
+    """The kind of a loop while the loops inside it (and those named in `varying`, outside it) run freely."""
+    if any(isinstance(node, (Barrier, AsyncCopy, AsyncWait, Intrinsic)) for node in walk(loop.body)):
+        return "ordered"
+    free = {node.variable: node.extent for node in walk(loop) if isinstance(node, Loop)}
+    outer = {node.variable: node.extent for node in walk(program.body) if isinstance(node, Loop)}
+    free.update((name, outer[name]) for name in varying if name in outer)
+    written = _written_outside(loop)
+    if not written:
+        return "independent"
+    accesses = _accesses(loop.body)
+    conflicted = [
+        name for name in written if not _separated([e for b, e in accesses if b == name], loop.variable, free)
+    ]
+    if not conflicted:
+        return "independent"
+    found = list(statements(loop.body))
+    for statement in found:
+        targets = {target.buffer for target in statement.targets}
+        if not targets & set(conflicted):
+            continue
+        relaxable = statement.reducer is not None and statement.reducer.relaxable
+        if not relaxable or (statement.init is not None and loop.variable not in statement.reduction):
+            return "ordered"
+    # a partial result that anybody reads, or that two statements write, has an order
+    for name in conflicted:
+        writers = [s for s in found if any(t.buffer == name for t in s.targets)]
+        if len(writers) != 1 or any(b == name and not own for b, own in _reads(loop.body)):
+            return "ordered"
+    return "reduction"
+
+
+def _written_outside(loop: Loop) -> set[str]:
+    inside = {node.buffer.name for node in walk(loop.body) if isinstance(node, Storage)}
+    return {t.buffer for s in statements(loop.body) for t in s.targets} - inside
+
+
+def _reads(body: Node) -> list[tuple[str, bool]]:
+    """Every buffer read by an expression, an index or a guard (a reduction's read of its own target is not listed)."""
+    return [(buffer, False) for buffer, _ in _read_elements(body)]
+
+
+def _read_elements(body: Node) -> list[tuple[str, Element]]:
+    found: list[tuple[str, Element]] = []
+    for statement in statements(body):
+        dims: list[Dim] = [*statement.guards, *(i for t in statement.targets for i in t.index)]
+        for value in statement.values:
+            for node in walk_expression(value):
+                if isinstance(node, Load):
+                    found.append((node.buffer, node.index))
+                    dims.extend(node.index)
+                elif isinstance(node, Index):
+                    dims.append(node.value)
+        found.extend((load.buffer, load.index) for entry in dims for load in entry.loads())
+    return found
+
+
+def _accesses(body: Node) -> list[tuple[str, Element]]:
+    """Every element accessed below: writes and reads."""
+    writes = [(t.buffer, t.index) for s in statements(body) for t in s.targets]
+    return writes + _read_elements(body)
+
+
+def _separated(elements: Sequence[Element], variable: str, free: dict[str, Dim]) -> bool:
+    """Whether equal elements imply equal values of `variable`, over all accesses of one buffer.
+
+    True when one expression, the same in all accesses up to what does not move it, determines the variable.
+    """
+    if not elements:
+        return True
+    first = elements[0]
+    same = [d for d in range(len(first)) if all(len(e) == len(first) and e[d] == first[d] for e in elements)]
+    return determines([first[d] for d in same], variable, free)
+
+
+def determines(index: Sequence[Dim], variable: str, free: dict[str, Dim]) -> bool:
+    """Whether the values of the dims fix `variable` while every variable in `free` varies over its extent."""
+    known: set[object] = set()
+    changed = True
+    while changed and variable not in known:
+        changed = False
+        for entry in index:
+            for atom in _recoverable(entry, known, free):
+                if atom not in known:
+                    known.add(atom)
+                    changed = True
+        for base in free:
+            # quotient and remainder by the same number give the value itself
+            for atom in list(known):
+                if isinstance(atom, FloorDiv) and atom.numerator == Dim((((base,), 1),)):
+                    if Mod(atom.numerator, atom.denominator) in known and base not in known:
+                        known.add(base)
+                        changed = True
+    return variable in known
+
+
+def _recoverable(entry: Dim, known: set[object], free: dict[str, Dim]) -> list[object]:
+    """Atoms that the value of one dim fixes: a mixed-radix reading of its terms."""
+    terms: list[tuple[int, object, Dim | None]] = []
+    for monomial, coefficient in entry.terms:
+        if not any(_moves(atom, free) for atom in monomial) or (len(monomial) == 1 and monomial[0] in known):
+            continue
+        if len(monomial) != 1 or isinstance(monomial[0], Loaded):
+            return []
+        atom = monomial[0]
+        terms.append((abs(coefficient), atom, _extent(atom, free)))
+    terms.sort(key=lambda term: term[0])
+    reach = 0  # the largest value that the smaller terms can make together
+    for position, (coefficient, _, extent) in enumerate(terms):
+        if coefficient <= reach:
+            return []
+        if position == len(terms) - 1:
+            break
+        size = None if extent is None else extent.value
+        if size is None:
+            return []
+        reach += coefficient * max(size - 1, 0)
+    return [atom for _, atom, _ in terms]
+
+
+def _moves(atom: object, free: dict[str, Dim]) -> bool:
+    if isinstance(atom, str):
+        return atom in free
+    return bool(Dim((((atom,), 1),)).names() & free.keys()) or isinstance(atom, Loaded)  # type: ignore[arg-type]
+
+
+def _extent(atom: object, free: dict[str, Dim]) -> Dim | None:
+    """How many values an atom takes (0 upwards), where that is known."""
+    if isinstance(atom, str):
+        return free[atom]
+    if isinstance(atom, Mod):
+        return atom.modulus
+    if isinstance(atom, FloorDiv) and len(atom.numerator.terms) == 1 and not atom.numerator.constant:
+        (monomial, coefficient) = atom.numerator.terms[0]
+        if len(monomial) == 1 and isinstance(monomial[0], str) and coefficient == 1 and monomial[0] in free:
+            return free[monomial[0]].ceildiv(atom.denominator)
+    return None

@@ -1,0 +1,98 @@
+"""The base of every primitive: a frozen dataclass whose fields are its arguments, and so a step of a trace.
+
+A primitive is one file in `schedule/primitives/` with `PRIMITIVE`, its class. `check` says why the step may be done
+here; `apply` is the rewrite, called only after a legal verdict.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+
+from tilework.errors import ScheduleError
+from tilework.loops.program import Compute, Loop, LoopProgram, Node, path, walk
+from tilework.numerics import Numerics
+
+if TYPE_CHECKING:
+    from tilework.schedule.verdict import Verdict
+
+
+class Machine(Protocol):
+    """What primitives read of a machine description."""
+
+    @property
+    def vector_bits(self) -> int: ...
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What a step is checked against: the program so far, the numerics contract, and the machine (None: any)."""
+
+    program: LoopProgram
+    numerics: Numerics
+    machine: Machine | None = None
+
+    def loop(self, variable: str) -> Loop:
+        """The loop with this variable; raises `ScheduleError` 1501 listing the loops there are."""
+        loops = [node for node in walk(self.program.body) if isinstance(node, Loop)]
+        for loop in loops:
+            if loop.variable == variable:
+                return loop
+        there = ", ".join(loop.variable for loop in loops) or "none"
+        raise ScheduleError(1501, f"there is no loop {variable!r}", hint=f"the loops are: {there}")
+
+    def statement(self, name: str) -> Compute:
+        """The statement with this name; raises `ScheduleError` 1501 listing the statements there are."""
+        found = [node for node in walk(self.program.body) if isinstance(node, Compute)]
+        for statement in found:
+            if statement.name == name:
+                return statement
+        there = ", ".join(statement.name for statement in found) or "none"
+        raise ScheduleError(1501, f"there is no statement {name!r}", hint=f"the statements are: {there}")
+
+    def names(self) -> set[str]:
+        """Every loop variable in use."""
+        return {node.variable for node in walk(self.program.body) if isinstance(node, Loop)}
+
+    def enclosing(self, node: Node) -> tuple[Loop, ...]:
+        """The loops around a node, outermost first (the node itself excluded)."""
+        return tuple(n for n in path(self.program.body, node)[:-1] if isinstance(n, Loop))
+
+
+@dataclass(frozen=True)
+class Applied:
+    """A rewritten program and where names went: old loop or statement name to the new ones (empty: gone)."""
+
+    program: LoopProgram
+    forwards: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
+
+
+@dataclass(frozen=True)
+class Primitive(ABC):
+    """One step of a schedule. Subclasses are frozen dataclasses; fields hold plain JSON values or tuples of them."""
+
+    name: ClassVar[str] = ""
+
+    @abstractmethod
+    def check(self, setting: Setting) -> Verdict:
+        """Whether the step is legal here. Raises `ScheduleError` 1501 for names that do not exist."""
+
+    @abstractmethod
+    def apply(self, setting: Setting) -> Applied:
+        """The rewrite."""
+
+    def arguments(self) -> dict[str, Any]:
+        """Its arguments by name, those left at their default excluded."""
+        found: dict[str, Any] = {}
+        for entry in dataclasses.fields(self):
+            value = getattr(self, entry.name)
+            if value != entry.default:
+                found[entry.name] = value
+        return found
+
+    def __str__(self) -> str:
+        inside = ", ".join(f"{key}={value!r}" for key, value in self.arguments().items())
+        return f"{self.name}({inside})"

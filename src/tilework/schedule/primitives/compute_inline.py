@@ -1,0 +1,131 @@
+"""compute_inline: every read of an elementwise stage is replaced by its expression; the stage and its storage go away.
+
+    global t[100]
+      serial i < 100                  serial j < 100
+        s: t[i] = a[i] + 1      ->      u: b[j] = (a[j] + 1) * 2
+      serial j < 100
+        u: b[j] = t[j] * 2
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tilework.dims import Dim
+from tilework.loops.expressions import Expression, Index, Load, rewrite, substitute, walk
+from tilework.loops.program import (
+    EMPTY, Compute, Loop, LoopProgram, Node, Sequence, Storage, path, statements,
+)  # fmt: skip
+from tilework.loops.program import rewrite as rewrite_tree
+from tilework.loops.program import walk as walk_tree
+from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
+
+
+def _reads_in_dims(statement: Compute) -> set[str]:
+    dims: list[Dim] = [*statement.guards, *(i for t in statement.targets for i in t.index)]
+    for value in statement.values:
+        for node in walk(value):
+            dims.extend(node.index if isinstance(node, Load) else (node.value,) if isinstance(node, Index) else ())
+    return {load.buffer for entry in dims for load in entry.loads()}
+
+
+def _own_nest(program: LoopProgram, statement: Compute) -> Node:
+    """The outermost loop that holds nothing but this statement (the statement itself where there is none)."""
+    chain = path(program.body, statement)
+    top: Node = statement
+    for node in reversed(chain[:-1]):
+        if not isinstance(node, Loop):
+            break
+        top = node
+    return top
+
+
+@dataclass(frozen=True)
+class ComputeInline(Primitive):
+    """Legal for a statement without reduction or guards that alone writes a temporary, each element once, from buffers
+    that nobody writes later, and whose readers read only what it wrote."""
+
+    name: ClassVar[str] = "compute_inline"
+    statement: str
+
+    def check(self, setting: Setting) -> Verdict:
+        program = setting.program
+        found = setting.statement(self.statement)
+        if found.reducer is not None or len(found.targets) != 1:
+            return illegal(1514, f"{self.statement} is no elementwise statement", found)
+        target = found.target
+        if target.buffer in {a.buffer.name for a in program.arguments}:
+            return illegal(1514, f"{target.buffer} is an argument; its values must be stored", found)
+        every = list(statements(program.body))
+        if any(other is not found and t.buffer == target.buffer for other in every for t in other.targets):
+            return illegal(1514, f"{target.buffer} is written by more than {self.statement}", found)
+        if found.guards:
+            return unknown(f"{self.statement} is guarded", found)
+        own = _own_nest(program, found)
+        loops = {node.variable: node for node in walk_tree(own) if isinstance(node, Loop)}
+        shape = program.buffers[target.buffer].shape
+        used: set[str] = set()
+        for entry, extent in zip(target.index, shape, strict=True):
+            if entry.value == 0 and extent == 1:
+                continue
+            names = list(entry.names())
+            if len(names) != 1 or entry != Dim((((names[0],), 1),)) or names[0] not in loops or names[0] in used:
+                return unknown(f"{target.buffer} is not indexed by one loop a dimension", found)
+            if loops[names[0]].extent != extent:
+                return unknown(f"{self.statement} does not write all of {target.buffer}", found)
+            used.add(names[0])
+        if any(isinstance(node, Storage) for node in walk_tree(own)):
+            return unknown(f"{self.statement} has storage inside its nest", found)
+        if any(target.buffer in _reads_in_dims(other) for other in every):
+            return unknown(f"{target.buffer} is read by an index or a guard", found)
+        sources = {n.buffer for n in walk(found.values[0]) if isinstance(n, Load)} | _reads_in_dims(found)
+        later = every[next(i for i, s in enumerate(every) if s is found) + 1 :]
+        writers = [s for s in later if any(t.buffer in sources for t in s.targets)]
+        if writers:
+            return illegal(1514, f"{writers[0].name} overwrites what {self.statement} reads", found, writers[0])
+        if setting.enclosing(own):
+            return unknown(f"{self.statement} runs inside {setting.enclosing(own)[-1].variable}", found)
+        return LEGAL
+
+    def apply(self, setting: Setting) -> Applied:
+        program = setting.program
+        found = setting.statement(self.statement)
+        target = found.target
+        value = found.values[0]
+        own = _own_nest(program, found)
+        made: dict[tuple[Dim, ...], Expression] = {}
+
+        def inlined(index: tuple[Dim, ...]) -> Expression:
+            if index not in made:
+                moved = {
+                    next(iter(entry.names())): actual
+                    for entry, actual in zip(target.index, index, strict=True)
+                    if entry.terms
+                }
+                made[index] = substitute(value, moved)
+            return made[index]
+
+        def leaf(node: Expression) -> Expression:
+            return inlined(node.index) if isinstance(node, Load) and node.buffer == target.buffer else node
+
+        memo: dict[int, Expression] = {}
+
+        def change(node: Node) -> Node:
+            if node is own:
+                return EMPTY
+            if isinstance(node, Storage) and node.buffer.name == target.buffer:
+                return node.body
+            if isinstance(node, Compute) and node is not found:
+                values = tuple(rewrite(v, leaf, memo) for v in node.values)
+                return replace(node, values=values) if any(a is not b for a, b in zip(values, node.values, strict=True)) else node
+            return node
+
+        body = rewrite_tree(program.body, change)
+        if isinstance(body, Sequence) and not body.children:
+            return Applied(program.with_body(EMPTY), {self.statement: ()})
+        return Applied(program.with_body(body), {self.statement: ()})
+
+
+PRIMITIVE = ComputeInline
