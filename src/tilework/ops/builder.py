@@ -4,22 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from tilework.dims import IntLike, Symbol
 from tilework.dtypes import DType
 from tilework.errors import Fault, GraphError, VerificationError
-from tilework.graph.graph import (
-    Array,
-    Attribute,
-    Constant,
-    Graph,
-    GraphSignature,
-    Node,
-    Value,
-)
+from tilework.graph.graph import Array, Attribute, Constant, Graph, GraphSignature, Node, Value
 from tilework.graph.types import TokenType, ValueType, tensor
 from tilework.ops.operator import TypeFaults, node_location
 from tilework.ops.registry import operator
@@ -28,8 +20,8 @@ from tilework.ops.registry import operator
 class GraphBuilder:
     """Collects inputs, constants and nodes in order; `build` makes the graph.
 
-    Values may be given as `Value` or by name. Names that the builder makes up are `<operator>_<count>`; a name that is
-    given must be free (`GraphError` 1203). `enclosing` are the values that a subgraph may capture.
+    Values may be given as `Value` or by name. Names that the builder makes up are the operator's, with a number where
+    that is taken; a name that is given must be free (`GraphError` 1203). `enclosing` are the values that a subgraph may capture.
     """
 
     def __init__(self, name: str, symbols: Iterable[Symbol] = (), enclosing: Mapping[str, Value] | None = None) -> None:
@@ -39,20 +31,21 @@ class GraphBuilder:
         self._inputs: list[Value] = []
         self._constants: list[Constant] = []
         self._nodes: list[Node] = []
+        self._arrays: dict[str, Array] = {}
         self._values: dict[str, Value] = {}
-        self._node_names: set[str] = set()
+        self._used: set[str] = set(self._enclosing)
+        """Names of values anywhere in the tree of graphs (shared with subgraphs)."""
         self._counts: dict[str, int] = {}
 
     # -- names ---------------------------------------------------------------------------------------------------------
     def fresh(self, stem: str) -> str:
         """A value name that nothing has yet: the stem where it is free, else the stem and a number."""
-        if stem and self._is_free(stem):
-            return stem
-        while True:
-            count = self._counts[stem] = self._counts.get(stem, -1) + 1
+        name = stem
+        while not name or name in self._used:
+            count = self._counts[stem] = self._counts.get(stem, 0) + 1
             name = f"{stem}_{count}"
-            if self._is_free(name):
-                return name
+        self._used.add(name)
+        return name
 
     def _is_free(self, name: str) -> bool:
         return name not in self._values and name not in self._enclosing
@@ -60,6 +53,7 @@ class GraphBuilder:
     def _claim(self, name: str) -> str:
         if not name or not self._is_free(name):
             raise GraphError(1203, f"the name {name!r} is taken", where=self.name, hint="give each value its own name")
+        self._used.add(name)
         return name
 
     # -- growing -------------------------------------------------------------------------------------------------------
@@ -85,19 +79,25 @@ class GraphBuilder:
         self._inputs.append(value)
         return value
 
-    def constant(self, array: Array | float | int | bool, name: str | None = None, dtype: DType | None = None) -> Value:
+    def constant(self, array: Array | float | bool, name: str | None = None, dtype: DType | None = None) -> Value:
         """Add a constant: an array (native byte order), or a number with its `dtype`."""
         held = np.array(array, None if dtype is None else dtype.numpy, order="C")
         held.flags.writeable = False
         found = Constant(self.fresh("constant") if name is None else self._claim(name), held)
         value = found.value
         self._values[found.name] = value
+        self._arrays[found.name] = held
         self._constants.append(found)
         return value
 
     def apply(
-        self, name: str, *inputs: Value | str, location: str = "", names: Sequence[str] | str | None = None,
-        subgraphs: Sequence[Graph] = (), **attributes: Any,
+        self,
+        name: str,
+        *inputs: Value | str,
+        location: str = "",
+        names: Sequence[str] | str | None = None,
+        subgraphs: Sequence[Graph] = (),
+        **attributes: Any,
     ) -> Any:
         """Apply an operator; returns its result (a tuple of them where it has several or none).
 
@@ -109,16 +109,22 @@ class GraphBuilder:
         )
         return results[0] if len(results) == 1 else results
 
-    def apply_one(self, name: str, *inputs: Value | str, location: str = "", names: str | None = None,
-                  **attributes: Any) -> Value:
+    def apply_one(
+        self, name: str, *inputs: Value | str, location: str = "", names: str | None = None, **attributes: Any
+    ) -> Value:
         """As `apply`, for an operator with one result."""
         frozen = {key: _frozen(value) for key, value in attributes.items()}
         (only,) = self.apply_all(name, inputs, frozen, location, names, ())
         return only
 
     def apply_all(
-        self, name: str, inputs: Sequence[Value | str], attributes: Mapping[str, Attribute], location: str = "",
-        names: Sequence[str] | str | None = None, subgraphs: Sequence[Graph] = (),
+        self,
+        name: str,
+        inputs: Sequence[Value | str],
+        attributes: Mapping[str, Attribute],
+        location: str = "",
+        names: Sequence[str] | str | None = None,
+        subgraphs: Sequence[Graph] = (),
     ) -> tuple[Value, ...]:
         """As `apply`, with the attributes in a mapping; always a tuple of results."""
         operands = tuple(self.value(v) for v in inputs)
@@ -132,24 +138,35 @@ class GraphBuilder:
         return self._add(node_name, name, operands, types, attributes, location, names, subgraphs, "")
 
     def black_box(
-        self, name: str, provider: str, *inputs: Value | str, results: Sequence[ValueType], location: str = "",
-        names: Sequence[str] | None = None, **attributes: Any,
+        self,
+        name: str,
+        provider: str,
+        *inputs: Value | str,
+        results: Sequence[ValueType],
+        location: str = "",
+        names: Sequence[str] | None = None,
+        **attributes: Any,
     ) -> tuple[Value, ...]:
         """Add an operation that the frontend `provider` runs and Tilework does not know."""
         operands = tuple(self.value(v) for v in inputs)
         frozen = {key: _frozen(value) for key, value in attributes.items()}
-        return self._add(
-            self._node_name(name), name, operands, tuple(results), frozen, location, names, (), provider
-        )
+        return self._add(self._node_name(name), name, operands, tuple(results), frozen, location, names, (), provider)
 
     def _node_name(self, name: str) -> str:
         count = len(self._nodes)
         return f"{name}.{count}"
 
     def _add(
-        self, node_name: str, name: str, operands: Sequence[Value], types: Sequence[ValueType],
-        attributes: Mapping[str, Attribute], location: str, names: Sequence[str] | str | None,
-        subgraphs: Sequence[Graph], black_box: str,
+        self,
+        node_name: str,
+        name: str,
+        operands: Sequence[Value],
+        types: Sequence[ValueType],
+        attributes: Mapping[str, Attribute],
+        location: str,
+        names: Sequence[str] | str | None,
+        subgraphs: Sequence[Graph],
+        black_box: str,
     ) -> tuple[Value, ...]:
         wanted = (names,) if isinstance(names, str) else names
         if wanted is not None and len(wanted) != len(types):
@@ -183,13 +200,12 @@ class GraphBuilder:
 
     def constant_value(self, value: Value | str) -> Array | None:
         """The array of a value that is a constant of this graph, else None."""
-        name = value if isinstance(value, str) else value.name
-        return next((c.array for c in self._constants if c.name == name), None)
+        return self._arrays.get(value if isinstance(value, str) else value.name)
 
     def subgraph(self, name: str) -> GraphBuilder:
         """A builder for a subgraph, which may capture every value made so far; symbols are shared."""
         inner = GraphBuilder(name, (), {**self._enclosing, **self._values})
-        inner.symbols = self.symbols
+        inner.symbols, inner._used, inner._counts = self.symbols, self._used, self._counts
         return inner
 
     def build(self, outputs: Sequence[Value | str], signature: GraphSignature | None = None) -> Graph:
@@ -204,6 +220,5 @@ class GraphBuilder:
 def _frozen(value: Any) -> Attribute:
     """Lists as tuples and numpy integers as integers, at any depth."""
     if isinstance(value, (list, tuple)):
-        entries: Iterable[Any] = value
-        return tuple(_frozen(entry) for entry in entries)
+        return tuple(_frozen(entry) for entry in cast("Iterable[Any]", value))
     return value.item() if isinstance(value, np.generic) else value

@@ -34,8 +34,11 @@ class Counts:
 
 @dataclass(frozen=True)
 class PrecisionFacts:
-    """What may be done to its precision: `safe_low` operands in 16 bits lose nothing that matters; `accumulate` names
-    the type in which sums of 16-bit operands are kept; `keep_float32` operators are never computed lower."""
+    """What may be done to its precision.
+
+    `safe_low`: operands in 16 bits lose nothing that matters. `accumulate` names the type in which sums of 16-bit
+    operands are kept. `keep_float32`: never computed lower.
+    """
 
     safe_low: bool = False
     accumulate: str = "float32"
@@ -87,9 +90,7 @@ class Operator(ABC):
     """Whether the result is the first operand's bytes in the same order, so that it may share its memory."""
 
     @abstractmethod
-    def infer(
-        self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]
-    ) -> tuple[ValueType, ...]:
+    def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:
         """The result types. Raises `TypeFaults` with all faults at once (codes 12xx; `where` may be left empty)."""
 
     def infer_node(
@@ -102,7 +103,10 @@ class Operator(ABC):
 
     @abstractmethod
     def define(
-        self, operands: Sequence[Buffer], results: Sequence[Buffer], attributes: Mapping[str, Attribute],
+        self,
+        operands: Sequence[Buffer],
+        results: Sequence[Buffer],
+        attributes: Mapping[str, Attribute],
         symbols: Sequence[Symbol] = (),
     ) -> Computation:
         """The definition in index notation, from operand buffers (named by the caller) to result buffers.
@@ -112,7 +116,9 @@ class Operator(ABC):
         """
 
     @abstractmethod
-    def reference(self, operands: Sequence[Array], attributes: Mapping[str, Any], results: Sequence[TensorType]) -> tuple[Array, ...]:
+    def reference(
+        self, operands: Sequence[Array], attributes: Mapping[str, Any], results: Sequence[TensorType]
+    ) -> tuple[Array, ...]:
         """The same in plain numpy, independent of `define`: the oracle. Attributes and types hold integers only.
 
         `results` are the tensor results' types. A token is given, and returned, as `TOKEN`.
@@ -126,7 +132,9 @@ class Operator(ABC):
         """The error for `define` to raise where index notation cannot say what the operator does."""
         return GraphError(1230, f"{self.name} has no definition in index notation: {why}")
 
-    def counts(self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> Counts:
+    def counts(
+        self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]
+    ) -> Counts:
         """Flops and bytes; by default no flops, every operand read and every result written once."""
         total = sum((t.bytes for t in (*operands, *results) if isinstance(t, TensorType)), Dim())
         return Counts(Dim(), total)

@@ -1,0 +1,22 @@
+"""`minimum`: The smaller of x and y; NaN where either is NaN."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from tilework.ops.elementwise._base import LOW, Binary
+from tilework.ops.operator import Array
+
+
+class Minimum(Binary):
+    """The smaller of x and y; NaN where either is NaN."""
+
+    name = "minimum"
+    function = "minimum"
+    precision = LOW
+
+    def of(self, x: Array, y: Array) -> Array:
+        return np.minimum(x, y)
+
+
+OPERATOR = Minimum()
