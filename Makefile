@@ -82,4 +82,4 @@ lock: $(RUN) ## resolve requirements/*.txt anew
 	$(RUN) requirements/lock.py
 
 clean: ## remove what the targets made, the environment included
-	rm -rf $(VENV) docs/_build docs/errors/generated .pytest_cache .ruff_cache .import_linter_cache build dist
+	rm -rf $(VENV) docs/_build docs/generated .pytest_cache .ruff_cache .import_linter_cache build dist

@@ -1,0 +1,121 @@
+"""Pages made from the source: one for each error code, the environment variables, and the modules of every folder."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from tilework.environment import VARIABLES
+from tilework.errors import CODES
+
+if TYPE_CHECKING:
+    from sphinx.application import Sphinx
+
+DOCS = Path(__file__).resolve().parents[1]
+GENERATED = DOCS / "generated"
+SOURCE = DOCS.parent / "src" / "tilework"
+
+GROUPS = {
+    10: "Names, settings and use of the library",
+    11: "ONNX files",
+    12: "Graphs",
+    13: "Loop programs and index notation",
+    14: "Plans and memory",
+    15: "Schedules",
+    16: "Lowering, code generation and machines",
+    17: "Calls of an executable",
+    18: "Faults that compiled code reports while it runs",
+    19: "Files and packages",
+}
+
+# In the order in which a model passes through them; the words that everybody uses come first.
+FOLDERS = (
+    "graph", "loops", "compute", "ops", "dependence", "machine", "plan", "schedule", "lowering", "codegen", "cost",
+    "memory", "records", "cache", "runtime", "candidates", "algorithms", "recipes", "polyhedral", "tuning", "passes",
+    "decisions", "compiler", "frontends", "report", "cli",
+)  # fmt: skip
+
+
+def write(name: str, text: str) -> None:
+    """Write a page under docs/generated, leaving an unchanged one as it is: Sphinx then need not read it again."""
+    path = GENERATED / f"{name}.md"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.is_file() or path.read_text() != text:
+        path.write_text(text)
+
+
+def error_pages() -> list[str]:
+    """Write a page a code and the list of them; return the names of the pages."""
+    sections: list[str] = []
+    pages: list[str] = []
+    for group in sorted({code // 100 for code in CODES}):
+        codes = sorted(code for code in CODES if code // 100 == group)
+        rows = "\n".join(f"| [TW{code}](errors/tw{code}.md) | {CODES[code].title} |" for code in codes)
+        sections.append(f"## {GROUPS[group]}\n\n| code | |\n|---|---|\n{rows}\n")
+        for code in codes:
+            info = CODES[code]
+            text = f"# TW{code}: {info.title}\n\n{info.meaning}\n\n**What to do.** {info.remedy}\n"
+            write(f"errors/tw{code}", text)
+            pages.append(f"errors/tw{code}")
+    listed = "\n".join(pages)
+    head = (
+        "# Errors\n\nEvery error that Tilework raises on purpose is a `tilework.TileworkError`. It has a `code`, a "
+        "`message`, the place it speaks of in `where`, and what to do in `hint`. A code keeps its meaning from version "
+        "to version.\n\n"
+    )
+    write("errors", f"{head}" + "\n".join(sections) + f"\n```{{toctree}}\n:hidden:\n\n{listed}\n```\n")
+    return ["errors", *pages]
+
+
+def environment_page() -> list[str]:
+    """Write the page of the environment variables."""
+    entries = "\n\n".join(f"`{name}`\n: {entry.meaning} Holds {entry.kind}." for name, entry in VARIABLES.items())
+    head = "A variable that is unset or empty changes nothing; a value of another kind is refused"
+    write("environment", f"# Environment variables\n\n{head} with [TW1002](errors/tw1002.md).\n\n{entries}\n")
+    return ["environment"]
+
+
+def is_documented(path: Path) -> bool:
+    """Whether a module has more in it than a docstring, and a public name."""
+    body = ast.parse(path.read_text()).body
+    return not path.stem.startswith("_") and len(body) > 1
+
+
+def module_pages() -> list[str]:
+    """Write a page for the words everybody uses and one for each folder there is; return their names."""
+    pages: dict[str, list[Path]] = {"words": sorted(SOURCE.glob("*.py"))}
+    pages |= {folder: sorted((SOURCE / folder).rglob("*.py")) for folder in FOLDERS}
+    written: list[str] = []
+    for name, paths in pages.items():
+        modules = [
+            ".".join(("tilework", *path.relative_to(SOURCE).with_suffix("").parts))
+            for path in paths
+            if is_documented(path)
+        ]
+        if not modules:
+            continue
+        title = "The words everybody uses" if name == "words" else f"{name}/"
+        directive = "```{{eval-rst}}\n.. automodule:: {0}\n```\n"
+        sections = [f"## {module}\n\n{directive.format(module)}" for module in modules]
+        write(f"modules/{name}", f"# {title}\n\n" + "\n".join(sections))
+        written.append(f"modules/{name}")
+    listed = "\n".join(written)
+    text = "# Modules\n\nFor those who work on Tilework or build on its programs, in the order of processing.\n\n"
+    write("modules", f"{text}```{{toctree}}\n:maxdepth: 1\n\n{listed}\n```\n")
+    return ["modules", *written]
+
+
+def generate(app: Sphinx) -> None:
+    """Write every page, and take away pages of an earlier build that nothing stands behind any more."""
+    del app
+    wanted = {*error_pages(), *environment_page(), *module_pages()}
+    for path in GENERATED.rglob("*.md"):
+        if path.relative_to(GENERATED).with_suffix("").as_posix() not in wanted:
+            path.unlink()
+
+
+def setup(app: Sphinx) -> dict[str, Any]:
+    """Register with Sphinx."""
+    app.connect("builder-inited", generate)
+    return {"parallel_read_safe": True}
