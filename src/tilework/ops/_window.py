@@ -12,19 +12,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from tilework.dims import Dim, IntLike, dim, maximum
+from tilework.dims import ZERO, Dim, IntLike, dim, maximum
 from tilework.ops.operator import Array
 
 
 @dataclass(frozen=True)
 class WindowDimension:
-    """One dimension of a window. Sizes in elements; stride and dilations are positive; padding may be negative (crop)."""
+    """One dimension of a window. Sizes in elements; stride and dilations positive; padding may be negative (crop)."""
 
     operand: Dim
     window: Dim
     stride: int = 1
-    low: Dim = Dim()
-    high: Dim = Dim()
+    low: Dim = ZERO
+    high: Dim = ZERO
     base_dilation: int = 1
     window_dilation: int = 1
 
@@ -84,8 +84,7 @@ def _dilate_and_pad(array: Array, axis: int, window: WindowDimension, fill: obje
     shape = list(array.shape)
     shape[axis] = max(0, spread + low + high)
     result: Array = np.full(shape, fill, array.dtype)
-    at = np.arange(size) * window.base_dilation + low
-    kept = (at >= 0) & (at < shape[axis])
+    at = [n for n in range(size) if 0 <= n * window.base_dilation + low < shape[axis]]
     moved_result, moved = np.moveaxis(result, axis, 0), np.moveaxis(array, axis, 0)
-    moved_result[at[kept]] = moved[kept]
+    moved_result[[n * window.base_dilation + low for n in at]] = moved[at]
     return result

@@ -1,1 +1,1 @@
-"""Operators that multiply and sum: dot products and convolutions."""
+"""Products summed over shared dimensions: matrix products and convolutions."""

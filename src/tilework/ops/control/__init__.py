@@ -1,1 +1,1 @@
-"""Operators that hold subgraphs: branches and loops."""
+"""Branches and repetition: operators that hold subgraphs."""

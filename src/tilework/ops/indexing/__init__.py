@@ -1,1 +1,1 @@
-"""Operators that read or write at indices found in data."""
+"""Operators that read or write at positions held in a tensor."""

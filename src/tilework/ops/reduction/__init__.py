@@ -1,1 +1,1 @@
-"""Operators that combine many elements into one, and running combinations."""
+"""Operators that combine many elements into one, or run along a dimension."""

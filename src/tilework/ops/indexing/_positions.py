@@ -1,0 +1,59 @@
+"""Positions that a tensor holds: how they are typed, wrapped and checked."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from tilework.compute.notation import Axis
+from tilework.dims import Dim, IntLike, loaded
+from tilework.errors import RunError
+from tilework.graph.types import TensorType
+from tilework.loops.program import Buffer
+from tilework.ops._stages import at
+from tilework.ops.operator import Array
+from tilework.ops.rules import INTEGER, Rule
+
+_SIGN_SHIFT = 1 << 62
+"""x // 2**62 is -1 for a negative x and 0 for any other, for all x that could be a position."""
+
+
+def check_indices(rule: Rule, indices: TensorType) -> None:
+    """A fault unless an operand holds integers that int64 can hold."""
+    rule.kind(indices, INTEGER, "indices")
+    if indices.dtype.name == "uint64":
+        rule.fault(1222, "indices have elements of uint64; convert them to int64, in which offsets are computed")
+
+
+def wrapped(indices: Buffer, index: Sequence[Axis | IntLike], extent: Dim) -> Dim:
+    """The position that an element of `indices` names in 0 .. extent - 1, a negative one counted from the end.
+
+    It wraps once: anything below -extent or above extent - 1 stays outside, where the access is checked at run time.
+    """
+    position = loaded(indices.name, at(*index))
+    if indices.dtype.kind == "unsigned":
+        return position
+    return position - position // _SIGN_SHIFT * extent
+
+
+def numpy_positions(indices: Array, extent: int, name: str) -> Array:
+    """The same in numpy, checked: `RunError` 1801 where a position lies outside."""
+    at_end = np.asarray(indices).astype(np.int64)
+    positions = np.where(at_end < 0, at_end + extent, at_end)
+    outside = (positions < 0) | (positions >= extent)
+    if outside.any():
+        first = int(at_end[outside][0])
+        raise RunError(1801, f"index {first} is outside a dimension of {extent} elements", where=name)
+    return positions
+
+
+def check_fits(rule: Rule, indices: tuple[Dim, ...], operand: tuple[Dim, ...], dimension: int) -> None:
+    """Indices have the operand's rank and, but for one dimension, at most its extents."""
+    if len(indices) != len(operand):
+        rule.fault(1223, f"indices have rank {len(indices)}, the operand has rank {len(operand)}; they must be equal")
+        return
+    for position, (small, large) in enumerate(zip(indices, operand, strict=True)):
+        fits = small == large or (small.is_constant and large.is_constant and small.constant <= large.constant)
+        if position != dimension and not fits:
+            rule.fault(1223, f"dimension {position}: the indices' extent {small} must be at most the operand's {large}")

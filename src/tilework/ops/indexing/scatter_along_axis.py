@@ -1,0 +1,96 @@
+"""`scatter_along_axis`: a copy of a tensor with some elements replaced or combined, each at its own position."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilework.compute.notation import Computation, Stage
+from tilework.dims import Symbol
+from tilework.graph.graph import Attribute
+from tilework.graph.types import TensorType, ValueType
+from tilework.loops.program import Buffer
+from tilework.loops.reducers import reducer
+from tilework.ops._attributes import integer_of, same_dim
+from tilework.ops._stages import at, axes, load
+from tilework.ops.definitions import computation
+from tilework.ops.indexing._positions import check_fits, check_indices, numpy_positions, wrapped
+from tilework.ops.operator import Array, Counts, Operator
+from tilework.ops.rules import REAL, Rule
+
+REDUCERS = ("replace", "sum", "maximum", "minimum", "product")
+
+
+class ScatterAlongAxis(Operator):
+    """`scatter_along_axis(operand, indices, updates; dimension, reducer)`: for dimension 0,
+    `result[indices[i, j], j] = reducer(result[...], updates[i, j])` for all i, j in order, from `result = operand`.
+
+    `reducer` is "replace" (the last update wins), "sum", "maximum", "minimum" or "product". `updates` has the shape
+    of `indices`, which has the operand's rank and is no larger in the other dimensions. Negative positions count from
+    the end; any other outside the dimension is a fault at run time.
+    """
+
+    name = "scatter_along_axis"
+
+    def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:
+        rule = Rule(self.name, operands, attributes)
+        operand, indices, updates = rule.tensors(3)
+        how = rule.choice("reducer", REDUCERS, "replace")
+        if how != "replace":
+            rule.kind(operand, (*REAL, "boolean") if how in ("maximum", "minimum") else REAL)
+        check_indices(rule, indices)
+        rule.same_dtype((operand, updates), "operand and updates")
+        dimension = rule.axis("dimension", operand.rank)
+        check_fits(rule, indices.shape, operand.shape, dimension)
+        if updates.rank != indices.rank:
+            rule.fault(1223, f"updates have rank {updates.rank}, indices {indices.rank}; they must be equal")
+        for position, (a, b) in enumerate(zip(updates.shape, indices.shape, strict=False)):
+            same_dim(rule, a, b, f"dimension {position} of updates and of indices")
+        rule.finish()
+        return (operand,)
+
+    def define(
+        self, operands: Sequence[Buffer], results: Sequence[Buffer], attributes: Mapping[str, Attribute],
+        symbols: Sequence[Symbol] = (),
+    ) -> Computation:  # fmt: skip
+        (operand, indices, updates), (result,) = operands, results
+        dimension = integer_of(attributes, "dimension")
+        points = axes(result.name, result.shape)
+        copy = Stage(f"{result.name}.copy", (result,), points, (load(operand, points),))
+        sources = axes(result.name, updates.shape, "u")
+        position = wrapped(indices, sources, operand.shape[dimension])
+        target = at(*sources[:dimension], position, *sources[dimension + 1 :])
+        how = reducer(str(attributes.get("reducer", "replace")), result.dtype)
+        update = Stage(f"{result.name}.update", (result,), sources, (load(updates, sources),), target, how)
+        return computation(self.name, operands, results, [copy, update], symbols)
+
+    def reference(
+        self, operands: Sequence[Array], attributes: Mapping[str, Any], results: Sequence[TensorType]
+    ) -> tuple[Array, ...]:
+        operand, indices, updates = operands
+        dimension = integer_of(attributes, "dimension")
+        positions = numpy_positions(indices, operand.shape[dimension], self.name)
+        result = operand.copy()
+        combine = {
+            "sum": np.add, "product": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
+        }.get(attributes.get("reducer", "replace"))  # fmt: skip
+        with np.errstate(all="ignore"):
+            for source in np.ndindex(*indices.shape):
+                target = (*source[:dimension], int(positions[source]), *source[dimension + 1 :])
+                old = result[target]
+                result[target] = updates[source] if combine is None else combine(old, updates[source])
+        return (result,)
+
+    def counts(
+        self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]
+    ) -> Counts:
+        traffic = super().counts(operands, results, attributes)
+        updates = operands[2]
+        if attributes.get("reducer", "replace") == "replace" or not isinstance(updates, TensorType):
+            return traffic
+        return Counts(updates.size, traffic.bytes)
+
+
+OPERATOR = ScatterAlongAxis()

@@ -1,0 +1,61 @@
+"""`take`: slices of a tensor at the positions that another tensor holds, along one dimension (numpy.take)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilework.compute.notation import Computation, Stage
+from tilework.dims import Symbol
+from tilework.graph.graph import Attribute
+from tilework.graph.types import TensorType, ValueType
+from tilework.loops.program import Buffer
+from tilework.ops._attributes import integer_of
+from tilework.ops._stages import axes, load
+from tilework.ops.definitions import computation
+from tilework.ops.indexing._positions import check_indices, numpy_positions, wrapped
+from tilework.ops.operator import Array, Operator, PrecisionFacts
+from tilework.ops.rules import Rule
+
+
+class Take(Operator):
+    """`take(operand, indices; dimension)`: the result has the shape of `indices` in place of that dimension.
+
+    Negative positions count from the end; any other outside the dimension is a fault at run time.
+    """
+
+    name = "take"
+    precision = PrecisionFacts(safe_low=True)
+
+    def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:
+        rule = Rule(self.name, operands, attributes)
+        operand, indices = rule.tensors(2)
+        check_indices(rule, indices)
+        dimension = rule.axis("dimension", operand.rank)
+        rule.finish()
+        return (TensorType(operand.shape[:dimension] + indices.shape + operand.shape[dimension + 1 :], operand.dtype),)
+
+    def define(
+        self, operands: Sequence[Buffer], results: Sequence[Buffer], attributes: Mapping[str, Attribute],
+        symbols: Sequence[Symbol] = (),
+    ) -> Computation:  # fmt: skip
+        (operand, indices), (result,) = operands, results
+        dimension = integer_of(attributes, "dimension")
+        points = axes(result.name, result.shape)
+        end = dimension + len(indices.shape)
+        position = wrapped(indices, points[dimension:end], operand.shape[dimension])
+        value = load(operand, (*points[:dimension], position, *points[end:]))
+        stage = Stage(f"{result.name}.{self.name}", (result,), points, (value,))
+        return computation(self.name, operands, results, [stage], symbols)
+
+    def reference(
+        self, operands: Sequence[Array], attributes: Mapping[str, Any], results: Sequence[TensorType]
+    ) -> tuple[Array, ...]:
+        operand, indices = operands
+        dimension = integer_of(attributes, "dimension")
+        return (np.take(operand, numpy_positions(indices, operand.shape[dimension], self.name), axis=dimension),)
+
+
+OPERATOR = Take()

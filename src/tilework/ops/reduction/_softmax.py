@@ -1,0 +1,85 @@
+"""What softmax and its logarithm share: the shifted exponentials and their sum."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilework.compute.notation import Axis, Stage
+from tilework.graph.graph import Attribute
+from tilework.graph.types import TensorType, ValueType
+from tilework.loops.expressions import Expression, call
+from tilework.loops.program import Buffer
+from tilework.loops.reducers import reducer
+from tilework.ops._stages import accumulator, axes, load
+from tilework.ops.operator import Array, Counts
+from tilework.ops.rules import FLOATING, Rule
+
+
+def infer_softmax(
+    name: str, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]
+) -> tuple[ValueType, ...]:
+    """One floating operand; the result has its type."""
+    rule = Rule(name, operands, attributes)
+    (operand,) = rule.tensors(1)
+    rule.kind(operand, FLOATING)
+    rule.axis("dimension", operand.rank)
+    rule.finish()
+    return (operand,)
+
+
+@dataclass(frozen=True)
+class Normalisation:
+    """The stages that find, for every row, the maximum and the sum of exponentials; and a point of the last stage."""
+
+    stages: tuple[Stage, Stage]
+    points: tuple[Axis, ...]
+    shifted: Expression
+    """The element at the point less the row's maximum, in the wide type."""
+    total: Expression
+    """The row's sum of exponentials, in the wide type."""
+
+
+def normalisation(operand: Buffer, result: Buffer, dimension: int) -> Normalisation:
+    """Rows along a dimension, kept in float32 where the type is narrower."""
+    wide = accumulator(operand.dtype)
+    rows_shape = operand.shape[:dimension] + operand.shape[dimension + 1 :]
+    largest = Buffer(f"{result.name}.maximum", rows_shape, wide)
+    total = Buffer(f"{result.name}.total", rows_shape, wide)
+    extent = [operand.shape[dimension]]
+
+    rows = axes(f"{result.name}.maximum", rows_shape)
+    (inner,) = axes(f"{result.name}.maximum", extent, "k", "reduction")
+    pick = reducer("maximum", wide)
+    element = load(operand, (*rows[:dimension], inner, *rows[dimension:]), wide)
+    find = Stage(f"{result.name}.find_maximum", (largest,), (*rows, inner), (element,), None, pick, pick.identity)
+
+    rows = axes(f"{result.name}.total", rows_shape)
+    (inner,) = axes(f"{result.name}.total", extent, "k", "reduction")
+    sums = reducer("sum", wide)
+    term = load(operand, (*rows[:dimension], inner, *rows[dimension:]), wide) - load(largest, rows)
+    add = Stage(f"{result.name}.add", (total,), (*rows, inner), (call("exp", term),), None, sums, sums.identity)
+
+    points = axes(result.name, result.shape)
+    row = (*points[:dimension], *points[dimension + 1 :])
+    shifted = load(operand, points, wide) - load(largest, row)
+    return Normalisation((find, add), points, shifted, load(total, row))
+
+
+def numpy_normalisation(operand: Array, attributes: Mapping[str, Any]) -> tuple[Array, Array]:
+    """In float64: the shifted elements, and the sums of their exponentials with the dimension kept."""
+    dimension = int(attributes["dimension"])
+    wide = operand.astype(np.float64)
+    with np.errstate(all="ignore"):
+        shifted = wide - wide.max(axis=dimension, keepdims=True, initial=-np.inf)
+        return shifted, np.exp(shifted).sum(axis=dimension, keepdims=True)
+
+
+def softmax_counts(operands: Sequence[ValueType], traffic: Counts) -> Counts:
+    """Five operations an element: compare, subtract, exponential, add, and the last one."""
+    (operand,) = operands
+    assert isinstance(operand, TensorType)
+    return Counts(operand.size * 5, traffic.bytes)
