@@ -21,7 +21,7 @@ class GraphBuilder:
     """Collects inputs, constants and nodes in order; `build` makes the graph.
 
     Values may be given as `Value` or by name. Names that the builder makes up are the operator's, with a number where
-    that is taken; a name that is given must be free (`GraphError` 1203). `enclosing` are the values that a subgraph may capture.
+    that is taken; a name that is given must be free (`GraphError` 1203). `enclosing`: values that a subgraph may capture.
     """
 
     def __init__(self, name: str, symbols: Iterable[Symbol] = (), enclosing: Mapping[str, Value] | None = None) -> None:
@@ -221,4 +221,4 @@ def _frozen(value: Any) -> Attribute:
     """Lists as tuples and numpy integers as integers, at any depth."""
     if isinstance(value, (list, tuple)):
         return tuple(_frozen(entry) for entry in cast("Iterable[Any]", value))
-    return value.item() if isinstance(value, np.generic) else value
+    return cast("Attribute", value.item() if isinstance(value, np.generic) else value)

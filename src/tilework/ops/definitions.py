@@ -1,4 +1,4 @@
-"""What the definitions of elementwise and shape operators share (beside `_stages`): broadcasting, one-stage definitions."""
+"""What definitions of elementwise and shape operators share (beside `_stages`): broadcasting, stages over a box."""
 
 from __future__ import annotations
 

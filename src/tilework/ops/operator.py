@@ -16,7 +16,7 @@ import numpy as np
 
 from tilework.compute.notation import Computation
 from tilework.dims import Dim, Symbol
-from tilework.errors import Fault, GraphError
+from tilework.errors import Fault, GraphError, RunError
 from tilework.graph.graph import Attribute, Graph, Node
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer
@@ -127,6 +127,10 @@ class Operator(ABC):
     def run(self, node: Node, operands: Sequence[Array], environment: Environment) -> tuple[Array, ...]:
         """What the interpreter calls: `reference`; operators of control flow override it and evaluate subgraphs."""
         return self.reference(operands, environment.attributes(node), environment.result_types(node))
+
+    def runtime_fault(self, message: str) -> RunError:
+        """The error for `reference` to raise where these values (not their types) are a fault."""
+        return RunError(1242, f"{self.name}: {message}")
 
     def undefined(self, why: str) -> GraphError:
         """The error for `define` to raise where index notation cannot say what the operator does."""
