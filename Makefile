@@ -60,7 +60,8 @@ format: $(STAMPS)/check ## put the source into the house's form
 
 suites: $(STAMPS)/suites ## real models against their recorded outputs, and the benchmarks that need them
 	$(RUN) -m benchmarks.harness.models
-	$(RUN) -m pytest tests_suites
+	$(if $(wildcard benchmarks/small_models.py),$(RUN) -m benchmarks small-models --quick --ignore-times)
+	$(RUN) -m pytest tests/suites
 
 bench: $(STAMPS)/demo ## every benchmark, in its quick form
 	$(RUN) -m benchmarks --all --quick
@@ -75,7 +76,7 @@ docs: $(STAMPS)/docs ## build the documentation into docs/_build/html
 peers: $(STAMPS)/peers ## install the libraries that benchmarks compare with
 	@echo "peers are installed"
 
-fuzz: $(STAMPS)/test ## the drawn tests, with many more draws (SECONDS a file can be long)
+fuzz: $(STAMPS)/test ## the drawn tests, with many more draws: it takes long
 	$(RUN) -m pytest --hypothesis-profile=fuzz tests
 
 lock: $(RUN) ## resolve requirements/*.txt anew

@@ -104,6 +104,8 @@ class Figure:
     interval: Interval | None = None
     judged_by_interval: bool = False
     """A ratio is judged by the worst end of its interval, a plain quantity by its median."""
+    condition: bool = False
+    """A yes-or-no condition such as equal values: no time, so it holds or not wherever it is run."""
 
     @property
     def judged(self) -> float:
@@ -123,6 +125,8 @@ class Figure:
         text = " ".join(part for part in (self.label, number(self.value, self.unit)) if part)
         if self.interval is not None:
             text += f" [{number(self.interval.low)}, {number(self.interval.high)}]"
+        if self.condition:
+            return f"{self.label}: {'yes' if self.holds else 'NO'}"
         if self.bar is None:
             return text
         verdict = "holds" if self.holds else "MISSED"
@@ -138,7 +142,7 @@ def ratio_figure(label: str, interval: Interval, bar: Bar | None) -> Figure:
 
 def check_figure(label: str, passed: bool) -> Figure:
     """Return a yes-or-no condition as a figure: 1 holds, 0 does not."""
-    return Figure(label, float(passed), "", Bar(">=", 1.0))
+    return Figure(label, float(passed), "", Bar(">=", 1.0), condition=True)
 
 
 def number(value: float, unit: str = "") -> str:
@@ -164,3 +168,8 @@ class Result:
     def holds(self) -> bool:
         """Whether every bar holds."""
         return all(figure.holds for figure in self.figures)
+
+    @property
+    def conditions_hold(self) -> bool:
+        """Whether every yes-or-no condition holds, whatever the times are."""
+        return all(figure.holds for figure in self.figures if figure.condition)
