@@ -21,7 +21,7 @@ class GraphBuilder:
     """Collects inputs, constants and nodes in order; `build` makes the graph.
 
     Values may be given as `Value` or by name. Names that the builder makes up are the operator's, with a number where
-    that is taken; a name that is given must be free (`GraphError` 1203). `enclosing`: values that a subgraph may capture.
+    that is taken; a name that is given must be free (`GraphError` 1203). `enclosing`: what a subgraph may capture.
     """
 
     def __init__(self, name: str, symbols: Iterable[Symbol] = (), enclosing: Mapping[str, Value] | None = None) -> None:

@@ -21,7 +21,7 @@ from tilework.ops.shape._base import Movement
 
 
 class BroadcastInDim(Movement):
-    """Dimension k of the operand becomes dimension `broadcast_dimensions[k]` of `shape`: equal there, or literally 1."""
+    """Dimension k of the operand becomes dimension `broadcast_dimensions[k]` of `shape`: equal, or literally 1."""
 
     name = "broadcast_in_dim"
 

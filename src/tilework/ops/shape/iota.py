@@ -23,7 +23,7 @@ from tilework.ops.values import convert, dtype_attribute
 
 
 class Iota(Movement):
-    """A tensor of `shape` and `dtype` in which each element is its index along `dimension` (converted: integers wrap)."""
+    """A tensor of `shape` and `dtype` in which each element is its index along `dimension`; integers wrap."""
 
     name = "iota"
 

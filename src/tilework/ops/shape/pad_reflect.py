@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -74,20 +75,19 @@ class PadReflect(Movement):
         return (np.pad(x, around, mode) if x.ndim else x.copy(),)
 
 
+@dataclass(frozen=True)
 class _Part:
-    """A range of result indices along one dimension: `count` from `start`, read at `sign * i + offset` or by `at`."""
+    """`count` result indices from `start` along one dimension; the i-th reads `sign * i + offset`.
 
-    def __init__(
-        self, start: Dim, count: Dim, sign: int, offset: Dim, mode: str = "", extent: Dim | None = None
-    ) -> None:
-        self.start, self.count, self.sign, self.offset, self.mode, self.extent = (
-            start,
-            count,
-            sign,
-            offset,
-            mode,
-            extent,
-        )
+    Where `extent` is given that index may lie outside 0 .. extent - 1, and `mode` brings it back.
+    """
+
+    start: Dim
+    count: Dim
+    sign: int
+    offset: Dim
+    mode: str = ""
+    extent: Dim | None = None
 
     def source(self, i: Dim) -> Dim:
         """The source index of the i-th element of the part."""
@@ -107,7 +107,7 @@ class _Part:
 
 
 def _parts(mode: str, extent: Dim, low: int, high: int, symbols: Sequence[Symbol]) -> list[_Part]:
-    """Up to three affine parts where the extent is known to be large enough, else one that clamps or takes remainders."""
+    """Up to three affine parts where the extent is known to suffice, else one that clamps or takes remainders."""
     if low == high == 0:
         return [_Part(Dim(), extent, 1, Dim())]
     least = extent.bounds(symbol_bounds(symbols))[0]
@@ -130,7 +130,9 @@ def _parts(mode: str, extent: Dim, low: int, high: int, symbols: Sequence[Symbol
 def _stage(name: str, source: Buffer, result: Buffer, parts: Sequence[_Part]) -> Stage:
     return copied(
         name, result, [part.count for part in parts],
-        lambda point: Load(source.name, tuple(part.source(i) for part, i in zip(parts, point, strict=True)), source.dtype),
+        lambda point: Load(
+            source.name, tuple(part.source(i) for part, i in zip(parts, point, strict=True)), source.dtype
+        ),
         lambda point: [i + part.start for part, i in zip(parts, point, strict=True)],
         lambda _: [guard for part in parts for guard in part.guards()],
     )  # fmt: skip

@@ -59,7 +59,9 @@ class Slice(Movement):
         return mapped(
             self.name, operands, results, symbols,
             lambda index: Load(
-                source.name, tuple(i * step + start for i, start, step in zip(index, starts, strides, strict=True)), source.dtype
+                source.name,
+                tuple(i * step + start for i, start, step in zip(index, starts, strides, strict=True)),
+                source.dtype,
             ),
         )  # fmt: skip
 
