@@ -29,6 +29,7 @@ CODES: dict[int, CodeInfo] = {
     1006: CodeInfo("bad layout", "A layout is not an invertible map of the logical dimensions.", "Cover every dimension exactly once, blocks from outer to inner."),
     1007: CodeInfo("missing package", "An optional package is needed for this and is not installed.", "Install the extra that the message names."),
     # 11xx: ONNX files
+    1008: CodeInfo("no frontend", "No frontend reads what was given as a model.", "Give the path, bytes or ModelProto of an ONNX model, or a Graph."),
     1101: CodeInfo("model file not readable", "The file does not exist, is a folder, or cannot be read.", "Give the path of a readable ONNX file."),
     1102: CodeInfo("not an ONNX model", "The bytes are not a model in ONNX's binary form: foreign, truncated or damaged.", "Export or download the model again."),
     1103: CodeInfo("damaged model", "The file can be read but breaks the rules of ONNX: something it must have is missing or wrong.", "Export the model again; the message lists every fault."),
@@ -81,9 +82,36 @@ CODES: dict[int, CodeInfo] = {
     1242: CodeInfo("fault while interpreting", "A check that belongs to the graph failed on these values.", "Pass values that the graph allows."),
     1243: CodeInfo("no black box", "The graph interpreter met a black box that nobody provides.", "Pass the function in `black_boxes`."),
     # 13xx: loop programs and index notation
+    1301: CodeInfo("operands do not fit", "A scalar function got operands of types that it does not take, or a literal is no value of its type.", "Cast the operands to one type that the function takes."),
+    1302: CodeInfo("unknown reducer", "No built-in reducer has this name.", "Use one of the names listed, or define a `Reducer`."),
+    1303: CodeInfo("loop program text", "A text is not the text form of a loop program.", "Correct the line and column named; `program_text` shows the form."),
+    1310: CodeInfo("interpreter's arguments", "The arrays or symbols given to the interpreter do not fit the program, or the program names what does not exist.", "Give an array of the buffer's shape and type for each argument and a value for each symbol; run the verifier."),
+    1311: CodeInfo("index out of bounds", "A statement touches an element outside its buffer.", "Correct the index, or guard the statement."),
+    1312: CodeInfo("undefined element", "A statement reads an element that nothing has written during this life of its storage.", "Write it first (an init for a reduction), or declare the argument as `accumulate`."),
+    1313: CodeInfo("race", "Two parallel iterations touch the same element and one of them writes it, or a copy in flight is overwritten.", "Make the iterations independent, or put a barrier or wait between them."),
+    1314: CodeInfo("barrier not reached", "Some threads of a block reach a barrier that others never reach.", "Put barriers where every thread of the scope comes by."),
+    1315: CodeInfo("divisor not positive", "An index divides by a symbolic integer that is zero or negative.", "Bound the symbol from below by 1."),
     # 14xx: plans and memory
     # 15xx: schedules
     # 16xx: lowering, code generation, machines
+    1501: CodeInfo("unknown loop or statement", "A schedule step names a loop, a statement or an argument that does not exist.", "Use a name that the message lists."),
+    1502: CodeInfo("undecided step", "The checks cannot prove the step legal, so it is refused.", "Schedule so that loops index the result directly, or take the alternative named."),
+    1503: CodeInfo("bad trace", "A text is not the trace of a schedule.", "Write traces with trace_to_json."),
+    1504: CodeInfo("trace does not apply", "A step of a trace is illegal on this program.", "Look at the step named; the program may have another shape."),
+    1505: CodeInfo("bad argument of a step", "A schedule step has an argument that makes no sense.", "Give a value that the message asks for."),
+    1506: CodeInfo("loop already marked", "Only a serial loop can be changed by this step.", "Apply the step before the loop is vectorised, unrolled or made parallel."),
+    1507: CodeInfo("name in use", "A step would give a loop a name that another loop has.", "Give the new loops other names."),
+    1508: CodeInfo("no perfect nest", "The loops are not directly inside each other.", "Name loops of one nest whose bodies hold nothing else."),
+    1509: CodeInfo("partial reduction", "A statement reduces over one of two loops only.", "Fuse loops that a statement reduces over both or neither."),
+    1510: CodeInfo("extent not constant or too large", "Unrolling and vectorising need a small constant number of iterations.", "Split the loop first and mark the inner one."),
+    1511: CodeInfo("nested marks", "Vector loops hold no vector or parallel loops, and parallel loops are outermost.", "Mark one of the loops only."),
+    1512: CodeInfo("reassociation under strict numerics", "The step would regroup a reduction, and numerics are strict.", "Use numerics='default', or choose a loop that indexes the result."),
+    1513: CodeInfo("race", "Iterations of the loop add into the same element.", "Parallelise a loop that indexes the result."),
+    1514: CodeInfo("cannot be inlined", "The statement is not an elementwise producer of a temporary.", "Inline only stages that compute each element on its own and that nobody else writes."),
+    1650: CodeInfo("not expressible in code", "An operator or a literal cannot be written as generated code.", "Use another type, or report the operator."),
+    1651: CodeInfo("not inside one native call", "A step of a plan cannot run inside a captured segment.", "Put the step into an interactive segment."),
+    1652: CodeInfo("not compiled yet", "Control flow and black boxes are part of graphs but are not compiled yet.", "Simplify the model, or run that part elsewhere."),
+    1653: CodeInfo("symbol that no input binds", "A size depends on a symbol that no input's shape tells.", "Fix that dimension when compiling."),
     1680: CodeInfo("LLVM text refused", "LLVM cannot read or verify the text that the code generator printed.", "Report it with the text; the message has LLVM's own words."),
     1681: CodeInfo("instruction not on this machine", "Generated text uses a machine instruction that the target does not have.", "Choose a machine with the feature named, or a schedule without the intrinsic."),
     1682: CodeInfo("unresolved symbol", "Object code calls a function that is neither exported by the code it uses nor among the host functions.", "Load the object that defines it first, or rebuild the object with this version."),
@@ -104,7 +132,10 @@ CODES: dict[int, CodeInfo] = {
     1750: CodeInfo("no thread pool here", "The thread pool has no code for this operating system or architecture.", "Use one thread (`threads=1`)."),
     1751: CodeInfo("thread not started", "The operating system refused to start a worker thread.", "Use fewer threads, or raise the process's limit on threads."),
     1752: CodeInfo("context closed", "A context was used after it was closed.", "Keep the context open for as long as its executables are used."),
+    1711: CodeInfo("arguments share memory", "Two arguments that a call changes lie in the same memory.", "Pass arrays that do not overlap."),
+    1712: CodeInfo("argument needs a copy", "An argument is not contiguous or not aligned, and the input's policy refuses copies.", "Pass a contiguous array, or compile with the policy that copies."),
     # 18xx: faults that compiled code reports while it runs
+    1801: CodeInfo("index out of range", "An index that was read from data points outside the tensor that it selects from.", "Check the indices given to the operation named; negative ones count from the end only where the operator says so."),
     # 19xx: files and packages
 }
 """Every code. Numbers are grouped by hundreds; each group is documented together."""
@@ -215,6 +246,10 @@ class CodegenError(TileworkError):
 
 class CallError(TileworkError, ValueError):
     """An executable was called with arguments it cannot take."""
+
+
+class OutOfMemoryError(CallError, MemoryError):
+    """A call asks for more memory than its limit, or than the machine can give."""
 
 
 class RunError(TileworkError, RuntimeError):

@@ -221,6 +221,9 @@ class LoopProgram:
     def with_body(self, body: Node) -> LoopProgram:
         return replace(self, body=body)
 
+    def renamed(self, name: str) -> LoopProgram:
+        return replace(self, name=name)
+
 
 EMPTY = Sequence(())
 
