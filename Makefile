@@ -36,8 +36,8 @@ $(STAMPS)/test $(STAMPS)/demo $(STAMPS)/check $(STAMPS)/docs $(STAMPS)/suites: $
 
 # PyTorch's processor build is not on PyPI: where pip finds no such wheel by itself, PyTorch's own index is asked for it.
 $(STAMPS)/peers: requirements/peers.txt pyproject.toml | $(RUN)
-	$(PIP) --no-deps $$(sed -n '/^torch==.*"linux"/ { /!=/ !s/;.*//p }' $<) 2>/dev/null \
-	|| $(PIP) --no-deps --index-url https://download.pytorch.org/whl/cpu "$$(sed -n '/^torch==.*+cpu/ s/;.*//p' $<)"
+	$(PIP) --no-deps "$$(grep '^torch==' $<)" 2>/dev/null \
+	|| $(PIP) --no-deps --index-url https://download.pytorch.org/whl/cpu "$$(grep '^torch==' $<)"
 	$(install)
 
 demo: $(STAMPS)/demo ## fetch a small model and watch it compiled, run and explained

@@ -16,7 +16,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 
 # The processor build of PyTorch has a local version that PyPI's CUDA build does not match.
-TORCH = ['torch==2.13.0+cpu; sys_platform == "linux"', 'torch==2.13.0; sys_platform != "linux"']
+TORCH = "torch==2.13.0+cpu"
 
 BUILD = ["hatchling", "editables"]
 CORE = ["click", "islpy", "llvmlite", "ml_dtypes", "numpy", "rich", *BUILD]
@@ -31,7 +31,7 @@ GROUPS = {
     "suites": [*TEST, "onnxruntime==1.32.0", "pillow", "sympy"],
     "peers": [
         *DEMO,
-        *TORCH,
+        TORCH,
         "iree-base-compiler==3.13.0",
         "iree-base-runtime==3.13.0",
         "jax==0.10.2",
@@ -56,8 +56,7 @@ def resolve(requirements: list[str], constraints: Path | None) -> dict[str, str]
 
 def lines(pins: dict[str, str]) -> list[str]:
     """Return the lines of a lock file."""
-    names = sorted((name for name in pins if name != "torch"), key=str.lower)
-    return [f"{name}=={pins[name]}" for name in names] + (TORCH if "torch" in pins else [])
+    return [f"{name}=={pins[name]}" for name in sorted(pins, key=str.lower)]
 
 
 def main() -> None:
