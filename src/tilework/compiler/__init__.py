@@ -1,0 +1,1 @@
+"""The order of the stages: graph to regions to kernels to plan to executable."""

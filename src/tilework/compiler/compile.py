@@ -1,0 +1,108 @@
+"""`compile_graph`: all stages in order, each timed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+
+from tilework.codegen.cpu.driver import emit_driver
+from tilework.compiler.kernels import RegionKernel, region_kernels
+from tilework.compiler.options import CompileOptions
+from tilework.compiler.planning import build_plan, is_view
+from tilework.decisions.fusion import regions as fused_regions
+from tilework.dims import Dim
+from tilework.errors import CodegenError
+from tilework.graph.graph import Graph, Value
+from tilework.graph.verify import verify as verify_graph
+from tilework.machine.finder import machine as machine_named
+from tilework.memory.place import place
+from tilework.ops.registry import operator
+from tilework.passes.pipeline import simplify
+from tilework.plan.explanation import Explanation, RegionExplanation
+from tilework.plan.plan import Plan
+from tilework.runtime.context import Context, default_context
+from tilework.runtime.executable import Executable
+
+DRIVER = "tilework_plan"
+
+
+@dataclass
+class Stages:
+    """Milliseconds of each stage, in order."""
+
+    times: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
+
+    @contextmanager
+    def __call__(self, name: str) -> Iterator[None]:
+        start = time.perf_counter()
+        yield
+        self.times.append((name, (time.perf_counter() - start) * 1e3))
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Every stage's result, for those who want to look: `tilework compile --emit` prints them."""
+
+    graph: Graph
+    kernels: tuple[RegionKernel, ...]
+    plan: Plan
+    llvm: str
+    explanation: Explanation
+
+
+def lower_graph(graph: Graph, options: CompileOptions, stages: Stages) -> Compiled:
+    """All stages but code generation by LLVM: graph to plan and LLVM text. Needs no `Context`, so works for any machine."""
+    machine = machine_named(options.machine)
+    with stages("verify"):
+        verify_graph(graph)
+        _refuse_what_is_not_compiled(graph)
+    with stages("simplify"):
+        graph = simplify(graph)
+    with stages("fuse"):
+        found = fused_regions(graph)
+    with stages("kernels"):
+        needed = tuple(region for region in found if not is_view(region.operators))
+        kernels = {k.region.name: k for k in region_kernels(needed, machine, options)}
+    with stages("plan"):
+        items: list[RegionKernel | Value] = []
+        for region in found:
+            items.append(kernels[region.name] if region.name in kernels else region.root.output)
+        plan = place(build_plan(graph, tuple(items)))
+    with stages("driver"):
+        (segment,) = plan.segments
+        unique = {k.kernel.name: k.kernel.ir for k in kernels.values()}
+        llvm = [*unique.values(), emit_driver(plan, segment, DRIVER)]
+    ordered = tuple(kernels[r.name] for r in found if r.name in kernels)
+    explanation = Explanation(
+        graph.name,
+        machine.name,
+        options.numerics,
+        tuple(_explain(k) for k in ordered),
+        constant_bytes=sum(c.array.nbytes for c in graph.constants),
+        arena_bytes=plan.arenas[0].bytes,
+    )
+    return Compiled(graph, ordered, plan, llvm, explanation)
+
+
+def _explain(kernel: RegionKernel) -> RegionExplanation:
+    region = kernel.region
+    flops, moved = Dim(), Dim()
+    for node in region.nodes:
+        types = [region.values[name].type for name in node.inputs]
+        flops = flops + operator(node.operator).counts(types, [v.type for v in node.outputs], node.attributes).flops
+    for value in (*region.inputs, *region.outputs):
+        moved = moved + value.tensor.bytes
+    trace = "; ".join(map(str, kernel.schedule.trace))
+    return RegionExplanation(
+        region.name, region.operators, kernel.candidate.algorithm, (kernel.kernel.name,), trace,
+        f"{kernel.candidate.recipe}: {kernel.candidate.note}", flops, moved,
+    )  # fmt: skip
+
+
+def _refuse_what_is_not_compiled(graph: Graph) -> None:
+    for node in graph.nodes:
+        if node.subgraphs or node.black_box:
+            what = "control flow" if node.subgraphs else "a black box"
+            raise CodegenError(1652, f"{what} ({node.operator}) is not compiled yet", where=node.location or node.name)

@@ -1,0 +1,154 @@
+"""From kernels to a plan: which buffer holds which value, which bytes are shared, and the steps in order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilework.compiler.kernels import RegionKernel
+from tilework.dims import Dim
+from tilework.errors import CodegenError
+from tilework.graph.graph import Graph, Value
+from tilework.ops.registry import operator
+from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
+from tilework.plan.plan import Guard, Plan, PlanInput, PlanOutput, Segment, input_bindings
+from tilework.plan.steps import CopyStep, KernelStep, Step
+
+ARENA = "arena"
+ALIGNMENT = 64
+"""Bytes to which arena buffers are aligned: a cache line, and a vector of the widest machine."""
+
+
+@dataclass
+class _Classes:
+    """Values that are the same bytes: a reshape and its operand. Found by following operands to the first."""
+
+    first: dict[str, str] = field(default_factory=dict[str, str])
+
+    def of(self, name: str) -> str:
+        while name in self.first:
+            name = self.first[name]
+        return name
+
+
+def is_view(kernel_or_nodes: tuple[str, ...]) -> bool:
+    """Whether a region of these operators only gives its operand another shape."""
+    return len(kernel_or_nodes) == 1 and operator(kernel_or_nodes[0]).view
+
+
+def build_plan(graph: Graph, items: tuple[RegionKernel | Value, ...]) -> Plan:
+    """The draft plan (arena offsets not yet placed): one step a kernel, in order, and copies into outputs that are no
+    kernel's own result. `items` are kernels, or a view's result value where a region needs no kernel."""
+    return _Planner(graph, items).plan()
+
+
+class _Planner:
+    def __init__(self, graph: Graph, items: tuple[RegionKernel | Value, ...]) -> None:
+        self.graph = graph
+        self.items = items
+        self.signature = graph.signature_or_default()
+        self.classes = _Classes()
+        for item in items:
+            if isinstance(item, Value):
+                self.classes.first[item.name] = graph.producers[item.name].inputs[0]
+        self.places: dict[str, Place] = {}
+        self.buffers: dict[str, PlanBuffer] = {}
+        self.steps: list[Step] = []
+        self.shared = {self.classes.of(name) for name in self.classes.first}
+
+    def plan(self) -> Plan:
+        graph = self.graph
+        inputs = tuple(
+            PlanInput(value.name, value.tensor, policy)
+            for value, policy in zip(graph.inputs, self.signature.inputs, strict=True)
+        )
+        for position, value in enumerate(graph.inputs):
+            self.places[value.name] = InputPlace(position)
+        for constant in graph.constants:
+            self.places[constant.name] = ConstantPlace(constant.digest)
+        copied = self._place_outputs()
+        for item in self.items:
+            if isinstance(item, RegionKernel):
+                self._kernel(item)
+        for position, name in copied:
+            self._copy(position, name)
+        outputs = tuple(self._output(position, name) for position, name in enumerate(graph.outputs))
+        bindings = input_bindings(inputs)
+        unbound = {s.name for s in graph.symbols if not s.measured} - {b.symbol for b in bindings}
+        used = {name for b in self.buffers.values() for d in b.shape for name in d.names()}
+        if unbound & used:
+            raise CodegenError(
+                1653, f"no input's shape gives the symbol {min(unbound & used)} its value",
+                hint="fix that dimension when compiling (shapes=...)",
+            )  # fmt: skip
+        symbols = tuple(s for s in graph.symbols if s.name not in unbound)
+        return Plan(
+            graph.name, inputs, outputs, tuple(self.buffers.values()), (Segment("captured", tuple(self.steps)),),
+            symbols, bindings, self._guards(inputs), (Arena(ARENA, "host", Dim(), ALIGNMENT),),
+        )  # fmt: skip
+
+    def _place_outputs(self) -> list[tuple[int, str]]:
+        """Give the first output of each class of bytes that a kernel makes the output's own memory; list the others,
+        which are copied at the end (an input or constant as output, one value twice)."""
+        copied: list[tuple[int, str]] = []
+        for position, name in enumerate(self.graph.outputs):
+            if self.signature.outputs[position].kind != "fresh":
+                continue
+            base = self.classes.of(name)
+            if base in self.places:
+                copied.append((position, name))
+            else:
+                self.places[base] = OutputPlace(position)
+        return copied
+
+    def _buffer(self, value: Value) -> PlanBuffer:
+        """The plan's buffer for a value, made on first use."""
+        found = self.buffers.get(value.name)
+        if found is None:
+            base = self.classes.of(value.name)
+            place = self.places.get(base) or ArenaPlace(ARENA)
+            alignment = ALIGNMENT if isinstance(place, (ArenaPlace, ConstantPlace)) else value.tensor.dtype.itemsize
+            alias = f"of {base}" if base in self.shared else ""
+            found = PlanBuffer(
+                value.name, value.tensor.shape, value.tensor.dtype, "host", place, alignment, alias
+            )
+            self.buffers[value.name] = found
+        return found
+
+    def _kernel(self, item: RegionKernel) -> None:
+        region, kernel = item.region, item.kernel
+        values = (*region.inputs, *region.outputs)
+        arguments = [self._buffer(value).name for value in values]
+        for extra in kernel.signature.buffers[len(values) :]:
+            name = f"{region.name}.{extra.name}"
+            self.buffers[name] = PlanBuffer(name, extra.shape, extra.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)
+            arguments.append(name)
+        symbols = tuple(Dim((((symbol.name,), 1),)) for symbol in kernel.signature.symbols)
+        origin = region.root.location or region.root.name
+        self.steps.append(
+            KernelStep(region.name, kernel.signature, tuple(arguments), symbols, item.program, origin=origin)
+        )
+
+    def _copy(self, position: int, name: str) -> None:
+        value = self.graph.values[name]
+        target = f"output {position}"
+        self.buffers[target] = PlanBuffer(
+            target, value.tensor.shape, value.tensor.dtype, "host", OutputPlace(position), value.tensor.dtype.itemsize
+        )
+        self.steps.append(CopyStep(f"copy {position}", self._buffer(value).name, target, origin=name))
+
+    def _output(self, position: int, name: str) -> PlanOutput:
+        value = self.graph.values[name]
+        copied = f"output {position}"
+        buffer = copied if copied in self.buffers else self._buffer(value).name
+        return PlanOutput(name, value.tensor, buffer, self.signature.outputs[position])
+
+    def _guards(self, inputs: tuple[PlanInput, ...]) -> tuple[Guard, ...]:
+        """What extents of inputs must be, beyond those that bind a symbol or are constant."""
+        found: list[Guard] = []
+        for symbol in self.graph.symbols:
+            if symbol.measured:
+                continue
+            here = Dim((((symbol.name,), 1),))
+            if symbol.multiple != 1:
+                found.append(Guard(here % symbol.multiple, "zero", f"{symbol.name} must be a multiple of {symbol.multiple}"))
+        return tuple(found)
