@@ -8,7 +8,7 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers take it as true; importing it from typing would be most of this import's time
 
 if TYPE_CHECKING:
-    from tilework.compiler.compile import compile  # noqa: A004
+    from tilework.frontends.compile import compile  # noqa: A004
     from tilework.errors import TileworkError
     from tilework.runtime.context import Context
     from tilework.runtime.executable import Executable
@@ -30,7 +30,7 @@ _HOMES = {
     "Executable": "tilework.runtime.executable",
     "Schedule": "tilework.schedule.schedule",
     "TileworkError": "tilework.errors",
-    "compile": "tilework.compiler.compile",
+    "compile": "tilework.frontends.compile",
 }
 
 
