@@ -5,7 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeAlias
+
+import numpy as np
 
 from tilework.codegen.cpu.driver import emit_driver
 from tilework.compiler.kernels import RegionKernel, region_kernels
@@ -21,9 +24,12 @@ from tilework.memory.place import place
 from tilework.ops.registry import operator
 from tilework.passes.pipeline import simplify
 from tilework.plan.explanation import Explanation, RegionExplanation
+from tilework.plan.buffers import ConstantPlace
 from tilework.plan.plan import Plan
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
+
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
 DRIVER = "tilework_plan"
 
@@ -48,12 +54,14 @@ class Compiled:
     graph: Graph
     kernels: tuple[RegionKernel, ...]
     plan: Plan
-    llvm: str
+    llvm: tuple[str, ...]
+    """One module a kernel, and the driver's last."""
     explanation: Explanation
 
 
-def lower_graph(graph: Graph, options: CompileOptions, stages: Stages) -> Compiled:
+def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = None) -> Compiled:
     """All stages but code generation by LLVM: graph to plan and LLVM text. Needs no `Context`, so works for any machine."""
+    stages = stages or Stages()
     machine = machine_named(options.machine)
     with stages("verify"):
         verify_graph(graph)
@@ -73,7 +81,7 @@ def lower_graph(graph: Graph, options: CompileOptions, stages: Stages) -> Compil
     with stages("driver"):
         (segment,) = plan.segments
         unique = {k.kernel.name: k.kernel.ir for k in kernels.values()}
-        llvm = [*unique.values(), emit_driver(plan, segment, DRIVER)]
+        llvm = (*unique.values(), emit_driver(plan, segment, DRIVER))
     ordered = tuple(kernels[r.name] for r in found if r.name in kernels)
     explanation = Explanation(
         graph.name,
@@ -106,3 +114,44 @@ def _refuse_what_is_not_compiled(graph: Graph) -> None:
         if node.subgraphs or node.black_box:
             what = "control flow" if node.subgraphs else "a black box"
             raise CodegenError(1652, f"{what} ({node.operator}) is not compiled yet", where=node.location or node.name)
+
+
+def compile_graph(graph: Graph, options: CompileOptions | None = None, context: Context | None = None) -> Executable:
+    """Compile a graph for this machine; code and memory belong to `context` (the process's own by default)."""
+    chosen = options or CompileOptions()
+    owner = context if context is not None else default_context()
+    stages = Stages()
+    done = lower_graph(graph, chosen, stages)
+    with stages("code"):
+        objects = [owner.jit.compile_object(text) for text in done.llvm]
+    with stages("link"):
+        kernels = sorted({kernel.kernel.name for kernel in done.kernels})
+        code = owner.jit.load(objects, [DRIVER, *kernels], uses=[owner.pool.code, owner.native.code])
+    with stages("constants"):
+        constants = {c.digest: _aligned(c.array) for c in done.graph.constants if c.digest in _placed(done.plan)}
+    explanation = replace(
+        done.explanation,
+        code_bytes=sum(map(len, objects)),
+        constant_bytes=sum(array.nbytes for array in constants.values()),
+        compile_milliseconds=tuple(stages.times),
+    )
+    work = sum(((r.flops or Dim()) + (r.bytes or Dim()) for r in explanation.regions), Dim())
+    return Executable(
+        done.plan, code, code[DRIVER], constants, owner, explanation, work=work, memory_limit=chosen.memory_limit,
+        step_entries={name: code[name] for name in kernels},
+    )  # fmt: skip
+
+
+def _placed(plan: Plan) -> set[str]:
+    return {b.place.digest for b in plan.buffers if isinstance(b.place, ConstantPlace)}
+
+
+def _aligned(array: Array) -> Array:
+    """A C-contiguous copy at a multiple of 64 bytes (the array itself where it is one already)."""
+    if array.flags.c_contiguous and array.ctypes.data % 64 == 0:
+        return array
+    raw = np.empty(array.nbytes + 64, np.uint8)
+    start = -raw.ctypes.data % 64
+    found = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    found[...] = array
+    return found

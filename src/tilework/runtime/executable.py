@@ -1,0 +1,356 @@
+"""`Executable`: a compiled plan that can be called, from any number of threads, with arrays or with bare addresses."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilework.codegen.cpu.driver import FrameLayout, frame_layout
+from tilework.codegen.cpu.jit import LoadedCode
+from tilework.dims import Dim
+from tilework.errors import CODES, CallError, OutOfMemoryError, RunError
+from tilework.graph.types import TensorType
+from tilework.plan.explanation import Explanation
+from tilework.plan.plan import Plan
+from tilework.plan.protocols import Allocator, Array
+from tilework.plan.steps import KernelStep, LibraryStep
+from tilework.runtime.context import Context
+from tilework.runtime.frame import ERROR_SLOT, Frame
+from tilework.runtime.gate import Gate, GateInput, GateOutput, GateSpec
+from tilework.runtime.memory import Block
+from tilework.runtime.shapes import dim_function, shape_function
+
+HOLD_LOCK_BELOW = 20_000
+"""Operations plus bytes of a call below which the interpreter's lock is kept: handing it over would take longer."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output as the user knows it. Dimensions are integers or expressions in the model's own symbols."""
+
+    name: str
+    type: TensorType
+
+
+@dataclass(frozen=True)
+class CoreResult:
+    """An output of the core entry: where it is and what shape it has. The caller owns the memory."""
+
+    address: int
+    shape: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class StepTime:
+    """How long one step took, in seconds."""
+
+    name: str
+    origin: str
+    seconds: float
+
+
+class _State:
+    """What one call needs for itself; checked out for the call and handed back when it went well."""
+
+    __slots__ = ("arena", "arena_size", "frame")
+
+    def __init__(self, frame: Frame) -> None:
+        self.frame = frame
+        self.arena: Block | None = None
+        self.arena_size = -1
+
+
+class Executable:
+    """A compiled model. Calling it takes numpy arrays by position or name and returns a tuple of arrays, one an output.
+
+    Any number of threads may call it at once: each call has a state of its own. Outputs are fresh arrays (large ones in
+    memory that is used again once the last array showing it dies), unless the model's signature says that an output is an
+    input changed in place or a view of one. After a fork the child may go on calling it.
+    """
+
+    def __init__(
+        self,
+        plan: Plan,
+        code: LoadedCode,
+        entry: int,
+        constants: Mapping[str, Array],
+        context: Context,
+        explanation: Explanation,
+        *,
+        work: Dim | None = None,
+        memory_limit: int | None = None,
+        step_entries: Mapping[str, int] | None = None,
+    ) -> None:
+        """Used by the compiler and by package loading.
+
+        Args:
+            plan: what runs. It has one captured segment.
+            code: the loaded code, kept alive.
+            entry: address of the plan's driver.
+            constants: array of each constant by digest, C-contiguous and aligned to 64 bytes.
+            context: where threads and memory come from.
+            explanation: what `explain()` answers.
+            work: operations plus bytes of a call, in the plan's symbols.
+            memory_limit: bytes that a call's arena and outputs may take together.
+            step_entries: addresses of the kernels by name, for step-by-step execution.
+        """
+        self._plan = plan
+        self._code = code
+        self._entry = entry
+        self._constants = dict(constants)
+        self._context = context
+        self._explanation = explanation
+        self._memory_limit = memory_limit
+        self._step_entries = dict(step_entries or {})
+        self._layout: FrameLayout = frame_layout(plan)
+        self._gate = Gate(_gate_spec(plan, self._layout), context.native, context.blocks)
+        slots = self._layout.symbols
+        self._arena_bytes = dim_function(plan.arenas[0].bytes if plan.arenas else Dim(), slots)
+        self._arena_slot = self._layout.arenas[plan.arenas[0].name] if plan.arenas else 0
+        self._work = dim_function(work, slots) if work is not None else None
+        self._output_bytes = dim_function(
+            sum((output.type.bytes for output in plan.outputs if output.policy.kind == "fresh"), Dim()), slots
+        )
+        self._shapes = tuple(shape_function(output.type.shape, slots) for output in plan.outputs)
+        self._static_holding: bool | None = None
+        if self._work is not None and not plan.symbols:
+            self._static_holding = self._work(()) < HOLD_LOCK_BELOW
+        self._states: list[_State] = []
+        self.inputs = tuple(Port(given.name, given.type) for given in plan.inputs)
+        self.outputs = tuple(Port(output.name, output.type) for output in plan.outputs)
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+    def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
+        """Run the model.
+
+        Raises:
+            CallError: 17xx, an argument does not fit; it names the input and the dimension.
+            OutOfMemoryError: 1710, the call needs more memory than there is or than the limit allows.
+            RunError: 18xx, the data made compiled code fail (an index out of range); it names the operation.
+            KeyboardInterrupt, or what another signal handler raised: the call is abandoned, the executable stays usable.
+        """
+        gate = self._gate
+        states = self._states
+        state = states.pop() if states else self._new_state()
+        frame = state.frame
+        bound = gate.bind(frame, gate.order(arrays, named))
+        if self._memory_limit is not None:
+            self._check_limit(frame)
+        outputs = gate.allocate(frame, bound)
+        self._prepare(state)
+        holding = self._static_holding
+        if holding is None:
+            holding = self._work is not None and self._work(frame.words) < HOLD_LOCK_BELOW
+        native = self._context.native
+        status = (native.run_holding if holding else native.run)(self._entry, frame.address)
+        if status:
+            self._fail(frame, status)
+        gate.finish(bound)
+        states.append(state)
+        return outputs
+
+    def run_core(
+        self,
+        addresses: Sequence[int],
+        dims: Sequence[Sequence[int]],
+        strides: Sequence[Sequence[int] | None],
+        allocator: Allocator,
+    ) -> tuple[CoreResult, ...]:
+        """The entry beneath all callers: bare memory in, bare memory out.
+
+        Args:
+            addresses: where each input's first element is, aligned to its element size.
+            dims: the shape of each input.
+            strides: element strides of each input, or None for a dense one; others than dense ones are refused here
+                (a caller copies first, and counts it).
+            allocator: where the memory of fresh outputs comes from; the caller owns it afterwards.
+
+        Raises:
+            CallError: 1701 for the wrong number of inputs, 1703 rank, 1704 dimension, 1705 strides.
+            RunError, OutOfMemoryError: as a call.
+        """
+        if not len(addresses) == len(dims) == len(strides) == len(self.inputs):
+            raise CallError(1701, f"{len(self.inputs)} inputs are expected, {len(addresses)} were given")
+        state = self._states.pop() if self._states else self._new_state()
+        frame = state.frame
+        self._bind_core(frame, addresses, dims, strides)
+        results: list[CoreResult] = []
+        taken: list[int] = []
+        try:
+            for output, shape_of, slot in zip(self._plan.outputs, self._shapes, self._layout.outputs, strict=True):
+                shape = shape_of(frame.words)
+                if output.policy.kind == "fresh":
+                    size = int(np.prod(shape, dtype=object)) * output.type.dtype.itemsize
+                    address = allocator.allocate(max(size, 1), 64, "host")
+                    taken.append(address)
+                    frame.words[slot] = address
+                else:
+                    offset = output.policy.offset
+                    start = 0 if offset is None else int(offset.evaluate(self._symbol_values(frame)))
+                    address = addresses[output.policy.of or 0] + start * output.type.dtype.itemsize
+                results.append(CoreResult(address, shape))
+            self._prepare(state)
+            status = self._context.native.run(self._entry, frame.address)
+            if status:
+                self._fail(frame, status)
+        except BaseException:
+            for address in taken:
+                allocator.release(address)
+            raise
+        self._states.append(state)
+        return tuple(results)
+
+    def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
+        """Run the model step by step: its outputs, and how long each step took."""
+        from tilework.runtime.interactive import run_steps
+
+        gate = self._gate
+        state = self._states.pop() if self._states else self._new_state()
+        frame = state.frame
+        bound = gate.bind(frame, gate.order(arrays, named))
+        outputs = gate.allocate(frame, bound)
+        self._prepare(state)
+        times: list[StepTime] = []
+        values = self._symbol_values(frame)
+        for ordinal, (step, run) in enumerate(
+            run_steps(self._plan, self._layout, frame, values, self._step_entries, self._context), start=1
+        ):
+            start = time.perf_counter()
+            status = run()
+            times.append(StepTime(step.name, step.origin, time.perf_counter() - start))
+            if status:
+                self._fail(frame, ordinal)
+        gate.finish(bound)
+        self._states.append(state)
+        return outputs, tuple(times)
+
+    # -- what it is ----------------------------------------------------------------------------------------------------
+    def explain(self) -> Explanation:
+        """What was decided for each region, and what it cost."""
+        return self._explanation
+
+    @property
+    def plan(self) -> Plan:
+        """The plan it runs."""
+        return self._plan
+
+    @property
+    def copies(self) -> Mapping[tuple[str, str], int]:
+        """How often arguments were converted or copied: (input's name, reason) to a count."""
+        return dict(self._gate.counted)
+
+    def trim(self) -> None:
+        """Give back the memory of states that are not in use."""
+        while self._states:
+            state = self._states.pop()
+            if state.arena is not None:
+                self._context.blocks.give(state.arena)
+
+    # -- how -----------------------------------------------------------------------------------------------------------
+    def _new_state(self) -> _State:
+        frame = Frame(self._layout.size, self._context.pool.address)
+        for digest, slot in self._layout.constants.items():
+            frame.words[slot] = self._constants[digest].ctypes.data
+        return _State(frame)
+
+    def _prepare(self, state: _State) -> None:
+        """The arena for these sizes, a clean error word, and workers."""
+        words = state.frame.words
+        words[ERROR_SLOT] = 0
+        needed = self._arena_bytes(words)
+        if needed > state.arena_size:
+            blocks = self._context.blocks
+            if state.arena is not None:
+                blocks.give(state.arena)
+                state.arena, state.arena_size = None, -1
+            if needed:
+                state.arena = blocks.take(needed)
+                words[self._arena_slot] = state.arena.address
+                state.arena_size = state.arena.size
+        pool = self._context.pool
+        if pool.stale:
+            pool.ensure()
+
+    def _check_limit(self, frame: Frame) -> None:
+        needed = self._arena_bytes(frame.words) + self._output_bytes(frame.words)
+        if self._memory_limit is not None and needed > self._memory_limit:
+            raise OutOfMemoryError(1710, f"this call needs {needed} bytes and the limit is {self._memory_limit} bytes")
+
+    def _symbol_values(self, frame: Frame) -> dict[str, int]:
+        return {name: int(frame.words[slot]) for name, slot in self._layout.symbols.items()}
+
+    def _bind_core(
+        self, frame: Frame, addresses: Sequence[int], dims: Sequence[Sequence[int]],
+        strides: Sequence[Sequence[int] | None],
+    ) -> None:
+        values: dict[str, int] = {}
+        for binding in self._plan.bindings:
+            given = self.inputs[binding.position]
+            shape = dims[binding.position]
+            if len(shape) != given.type.rank:
+                raise CallError(1703, f"{given.name} has rank {len(shape)}, not {given.type.rank}", where=given.name)
+            value, rest = divmod(shape[binding.dimension] - binding.addend, binding.factor)
+            symbol = self._plan.symbol_named[binding.symbol]
+            low, high = symbol.bounds
+            if rest or not low <= value <= high or value % symbol.multiple:
+                message = f"dimension {binding.dimension} of {given.name} is {shape[binding.dimension]}; {symbol}"
+                raise CallError(1704, message, where=given.name)
+            values[binding.symbol] = value
+        for given, shape, step, address in zip(self.inputs, dims, strides, addresses, strict=True):
+            expected = tuple(int(extent.evaluate(values)) for extent in given.type.shape)
+            if len(shape) != len(expected):
+                raise CallError(1703, f"{given.name} has rank {len(shape)}, not {len(expected)}", where=given.name)
+            if tuple(shape) != expected:
+                raise CallError(1704, f"{given.name} has shape {tuple(shape)}, not {expected}", where=given.name)
+            if step is not None and tuple(step) != _dense(expected) and 0 not in expected:
+                raise CallError(1705, f"{given.name} is not dense (element strides {tuple(step)})", where=given.name)
+            if address % given.type.dtype.itemsize:
+                raise CallError(1705, f"{given.name} is not aligned to its elements", where=given.name)
+        for name, value in values.items():
+            frame.words[self._layout.symbols[name]] = value
+        for slot, address in zip(self._layout.inputs, addresses, strict=True):
+            frame.words[slot] = address
+        for guard in self._plan.guards:
+            if not guard.holds(values):
+                raise CallError(1707, guard.message)
+        if self._memory_limit is not None:
+            self._check_limit(frame)
+
+    def _fail(self, frame: Frame, status: int) -> None:
+        """Raise for a driver that stopped at step number `status`."""
+        error = frame.error
+        steps = [step for _, step in self._plan.walk()]
+        step = steps[status - 1] if 0 < status <= len(steps) else None
+        origin = (step.origin or step.name) if step is not None else self._plan.name
+        if error is None:
+            raise RunError(1802, f"the call stopped at {origin} and gave no reason", where=origin)
+        code, detail = error
+        faults = step.kernel.faults if isinstance(step, (KernelStep, LibraryStep)) else ()
+        title = CODES[code].title if code in CODES else "fault"
+        statement = f": {faults[detail]}" if detail < len(faults) else ""
+        raise RunError(code, f"{title} in {origin}{statement}", where=origin)
+
+
+def _dense(shape: Sequence[int]) -> tuple[int, ...]:
+    strides: list[int] = []
+    step = 1
+    for extent in reversed(shape):
+        strides.append(step)
+        step *= extent
+    return tuple(reversed(strides))
+
+
+def _gate_spec(plan: Plan, layout: FrameLayout) -> GateSpec:
+    inputs = tuple(
+        GateInput(given.name, given.type, slot, given.policy, given.type.dtype.itemsize)
+        for given, slot in zip(plan.inputs, layout.inputs, strict=True)
+    )
+    outputs = tuple(
+        GateOutput(output.name, output.type, slot, output.policy)
+        for output, slot in zip(plan.outputs, layout.outputs, strict=True)
+    )
+    return GateSpec(inputs, outputs, plan.symbols, layout.symbols, plan.bindings, plan.guards)

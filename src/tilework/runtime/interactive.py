@@ -1,0 +1,92 @@
+"""Running a plan step by step: the same kernels over the same frame, each called from Python so that it can be timed."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Iterator, Mapping
+
+from tilework.codegen.cpu.driver import FrameLayout
+from tilework.errors import CodegenError
+from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, MeasuredPlace, OutputPlace, PlanBuffer
+from tilework.plan.plan import Plan
+from tilework.plan.steps import Branch, CopyStep, KernelStep, LibraryStep, Repeat, Step
+from tilework.runtime.context import Context
+from tilework.runtime.frame import Frame
+
+_Kernel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+
+
+def run_steps(
+    plan: Plan, layout: FrameLayout, frame: Frame, symbols: Mapping[str, int], entries: Mapping[str, int], context: Context
+) -> Iterator[tuple[Step, Callable[[], int]]]:
+    """Each step that is to run next, and the function that runs it (0: fine; else a fault is in the error word).
+
+    Raises `CodegenError` 1651 for a step that needs more than the host's memory.
+    """
+    runner = _Runner(plan, layout, frame, dict(symbols), entries, context)
+    for segment in plan.segments:
+        yield from runner.steps(segment.steps)
+
+
+class _Runner:
+    def __init__(
+        self, plan: Plan, layout: FrameLayout, frame: Frame, symbols: dict[str, int], entries: Mapping[str, int],
+        context: Context,
+    ) -> None:
+        self.plan, self.layout, self.frame = plan, layout, frame
+        self.symbols, self.entries, self.context = symbols, entries, context
+
+    def address(self, buffer: PlanBuffer) -> int:
+        match buffer.place:
+            case InputPlace(position=position):
+                slot = self.layout.inputs[position]
+            case OutputPlace(position=position):
+                slot = self.layout.outputs[position]
+            case ConstantPlace(digest=digest):
+                slot = self.layout.constants[digest]
+            case ArenaPlace(arena=arena):
+                slot = self.layout.arenas[arena]
+            case MeasuredPlace():
+                raise CodegenError(1651, f"{buffer.name} is allocated during the call")
+        return int(self.frame.words[slot]) + int(buffer.offset.evaluate(self.symbols))
+
+    def steps(self, steps: tuple[Step, ...]) -> Iterator[tuple[Step, Callable[[], int]]]:
+        named = self.plan.buffer_named
+        for step in steps:
+            match step:
+                case KernelStep() | LibraryStep():
+                    words = [self.frame.address, *(self.address(named[name]) for name in step.arguments)]
+                    words += [int(value.evaluate(self.symbols)) for value in step.symbols]
+                    yield step, self._kernel(step.kernel.name, words)
+                case CopyStep():
+                    source, target = named[step.source], named[step.target]
+                    size = int(source.bytes.evaluate(self.symbols))
+                    yield step, self._copy(self.address(target), self.address(source), size)
+                case Branch():
+                    yield from self.steps(step.then if self._truth(step.predicate) else step.otherwise)
+                case Repeat():
+                    trip = 0
+                    while (step.trips is None or trip < int(step.trips.evaluate(self.symbols))) and (
+                        not step.condition or self._truth(step.condition)
+                    ):
+                        if step.iteration:
+                            self.symbols[step.iteration] = trip
+                        yield from self.steps(step.body)
+                        trip += 1
+                case _:
+                    raise CodegenError(1651, f"{step.name} cannot run on the host alone", where=step.origin)
+
+    def _kernel(self, name: str, words: list[int]) -> Callable[[], int]:
+        arguments = (ctypes.c_int64 * len(words))(*words)
+        function = _Kernel(self.entries[name])
+        return lambda: int(function(ctypes.addressof(arguments), self.context.pool.address))
+
+    def _copy(self, target: int, source: int, size: int) -> Callable[[], int]:
+        def run() -> int:
+            ctypes.memmove(target, source, size)
+            return 0
+
+        return run
+
+    def _truth(self, buffer: str) -> bool:
+        return bool(ctypes.c_uint8.from_address(self.address(self.plan.buffer_named[buffer])).value)
