@@ -1,0 +1,160 @@
+"""The context: the one owner of everything that lives longer than a call."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import TypeVar
+
+from tilework import environment
+from tilework.codegen.cpu.jit import Jit
+from tilework.errors import UsageError
+from tilework.runtime.memory import BlockAllocator, BlockPool
+from tilework.runtime.native import NativeGate
+from tilework.runtime.pool import ThreadPool
+
+Part = TypeVar("Part")
+
+
+@dataclass(frozen=True)
+class ContextOptions:
+    """Settings of a context; None takes the environment's, then what fits the machine."""
+
+    threads: int | None = None
+    """Threads of parallel regions, the caller's included (`TILEWORK_NUM_THREADS`; else the processors available)."""
+    spin: int | None = None
+    """Pauses of an idle worker before it sleeps (some 2000 in a process of our own, 500 beside torch)."""
+    memory_limit_bytes: int | None = None
+    """The most bytes that one arena or output may need (`TILEWORK_MEMORY_LIMIT`; else what the machine gives)."""
+    keep_bytes: int | None = None
+    """The most bytes of unused blocks that are kept for later calls."""
+
+
+class Context:
+    """Owns the JIT, the thread pool, the native call gate, and the blocks for arenas and outputs.
+
+    Parts are made when first asked for. Closing ends the worker threads and gives unused memory back; executables of a
+    closed context can no longer be called, and code stays loaded until they are gone.
+
+    Threads: a context may be used from any number of Python threads.
+
+    Forks: a child may use the contexts of its parent. It starts workers of its own on first use; code, constants and
+    blocks are there already, private to it. Forking waits while another thread compiles, or starts or stops workers; it
+    does not wait for calls. What another thread was computing when the process forked does not go on in the child. A
+    process that holds a context should not fork *to compile in parallel*: start worker processes afresh for that.
+    """
+
+    def __init__(self, options: ContextOptions | None = None) -> None:
+        """A context; nothing is started or loaded yet.
+
+        Raises:
+            UsageError: 1002 for settings that make no sense.
+        """
+        self.options = options if options is not None else ContextOptions()
+        limit = self.options.memory_limit_bytes
+        if limit is None:
+            limit = environment.read(environment.MEMORY_LIMIT)
+        for name, value in (("memory_limit_bytes", limit), ("threads", self.options.threads)):
+            if value is not None and value < 1:
+                raise UsageError(1002, f"{name}={value} must be 1 or more", where=name)
+        self._blocks = BlockPool(self.options.keep_bytes, limit)
+        self._jit: Jit | None = None
+        self._pool: ThreadPool | None = None
+        self._native: NativeGate | None = None
+        self._lock = threading.RLock()
+        self._closed = False
+
+    # -- parts -------------------------------------------------------------------------------------------------------
+    @property
+    def jit(self) -> Jit:
+        """The JIT container. Raises `UsageError` 1752 after closing, as all parts do."""
+        if self._jit is None or self._closed:
+            self._jit = self._make(lambda: self._jit, Jit)
+        return self._jit
+
+    @property
+    def pool(self) -> ThreadPool:
+        """The thread pool; call its `ensure()` before running code that uses it."""
+        if self._pool is None or self._closed:
+            options = self.options
+            self._pool = self._make(
+                lambda: self._pool, lambda: ThreadPool(self.jit, threads=options.threads, spin=options.spin)
+            )
+        return self._pool
+
+    @property
+    def native(self) -> NativeGate:
+        """The native functions that calls go through."""
+        if self._native is None or self._closed:
+            self._native = self._make(lambda: self._native, lambda: NativeGate(self.jit))
+        return self._native
+
+    @property
+    def blocks(self) -> BlockPool:
+        """Memory for arenas and large outputs."""
+        self._check_open()
+        return self._blocks
+
+    def allocator(self) -> BlockAllocator:
+        """A new `Allocator` (see `tilework.plan.protocols`) on this context's blocks."""
+        return BlockAllocator(self.blocks)
+
+    # -- life ----------------------------------------------------------------------------------------------------------
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
+    def close(self) -> None:
+        """End the workers, refuse further use, and give unused memory back. Closing twice is allowed."""
+        with self._lock:
+            self._closed = True
+            if self._pool is not None:
+                self._pool.close()
+            if self._jit is not None:
+                self._jit.close()
+            self._blocks.keep_bytes = 0
+            self._blocks.trim()
+
+    def __enter__(self) -> Context:
+        self._check_open()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _check_open(self) -> None:
+        if self._closed:
+            raise UsageError(1752, "this context is closed")
+
+    def _make(self, known: Callable[[], Part | None], make: Callable[[], Part]) -> Part:
+        """A part that another thread may have made meanwhile."""
+        with self._lock:
+            self._check_open()
+            found = known()
+            return found if found is not None else make()
+
+
+class _Default:
+    """Holds the process's default context: the only object of the package that changes and belongs to no caller."""
+
+    def __init__(self) -> None:
+        self._context: Context | None = None
+        self._lock = threading.Lock()
+
+    def get(self) -> Context:
+        with self._lock:
+            if self._context is None or self._context.closed:
+                self._context = Context()
+            return self._context
+
+
+_default = _Default()
+
+
+def default_context() -> Context:
+    """The context of this process, made on first use with settings from the environment; after closing, a new one."""
+    return _default.get()
