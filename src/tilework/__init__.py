@@ -8,8 +8,8 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers take it as true; importing it from typing would be most of this import's time
 
 if TYPE_CHECKING:
-    from tilework.frontends.compile import compile  # noqa: A004
     from tilework.errors import TileworkError
+    from tilework.frontends.compile import compile  # noqa: A004
     from tilework.runtime.context import Context
     from tilework.runtime.executable import Executable
     from tilework.schedule.schedule import Schedule
