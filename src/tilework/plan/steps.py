@@ -2,8 +2,8 @@
 
 Steps of a queue run in the order of the plan. A control step (`Branch`, `Repeat`) stands in its own queue and in every
 queue that a step inside it names: it starts when all of those have reached it, and they go on when it is done. A trip
-of a `Repeat` starts when the one before is done. An event is signalled by one step, and is seen by later steps of the same
-list and of lists inside them; inside a `Repeat`, once a trip.
+of a `Repeat` starts when the one before is done. An event is signalled by one step, and is seen by later steps of the
+same list and of lists inside them; inside a `Repeat`, once a trip.
 """
 
 from __future__ import annotations
