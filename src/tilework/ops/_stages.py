@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tilework import dtypes
-from tilework.compute.notation import Axis, AxisKind
+from tilework.compute.notation import Axis, AxisKind, Stage
 from tilework.dims import Dim, IntLike, dim
 from tilework.dtypes import DType
 from tilework.loops.expressions import Expression, Load, cast
@@ -37,3 +38,24 @@ def accumulate_for(dtype: DType) -> DType | None:
     """`Stage.accumulate` for a result of this type: None where partial results need no other type."""
     wide = accumulator(dtype)
     return None if wide == dtype else wide
+
+
+def always_started(stage: Stage) -> list[Stage]:
+    """A reduction whose result is written even where its guards hold nowhere.
+
+    A guard that names no reduction axis holds back the start too. Where there is one, the start becomes a stage of its
+    own, and partial results of a wider type than the target's are kept in a temporary that a third stage rounds.
+    """
+    reduction = {axis.name for axis in stage.reduction_axes}
+    if stage.init is None or all(guard.names() & reduction for guard in stage.guards):
+        return [stage]
+    target = stage.target
+    wide = target.dtype if stage.accumulate is None else stage.accumulate
+    partial = target if wide == target.dtype else Buffer(f"{stage.name}.partial", target.shape, wide)
+    over = axes(f"{stage.name}.start", target.shape)
+    start = Stage(f"{stage.name}.start", (partial,), over, stage.init)
+    combine = replace(stage, targets=(partial,), init=None, accumulate=None)
+    if partial is target:
+        return [start, combine]
+    over = axes(f"{stage.name}.round", target.shape)
+    return [start, combine, Stage(f"{stage.name}.round", (target,), over, (cast(load(partial, over), target.dtype),))]

@@ -15,7 +15,7 @@ from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer
 from tilework.loops.reducers import reducer
 from tilework.ops._attributes import integers_of, padding, padding_of, permutation, positive, same_dim
-from tilework.ops._stages import accumulate_for, axes, load
+from tilework.ops._stages import accumulate_for, always_started, axes, load
 from tilework.ops._window import WindowDimension, windows
 from tilework.ops.contraction._products import check_types, numpy_sum_type, product_type, rounded
 from tilework.ops.definitions import computation
@@ -109,7 +109,7 @@ class Convolution(Operator):
             f"{result.name}.{self.name}", (result,), (*points, *inner), (element * weight,), reducer=total,
             init=total.identity, guards=tuple(guards), accumulate=accumulate_for(result.dtype),
         )  # fmt: skip
-        return computation(self.name, operands, results, [stage], symbols)
+        return computation(self.name, operands, results, always_started(stage), symbols)
 
     def reference(
         self, operands: Sequence[Array], attributes: Mapping[str, Any], results: Sequence[TensorType]

@@ -12,7 +12,7 @@ from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer
 from tilework.loops.reducers import reducer
 from tilework.ops._attributes import integers_of, padding, padding_of, positive
-from tilework.ops._stages import accumulate_for, accumulator, axes, load
+from tilework.ops._stages import accumulate_for, accumulator, always_started, axes, load
 from tilework.ops._window import WindowDimension, windows
 from tilework.ops.definitions import computation
 from tilework.ops.operator import Array, Counts, Operator, PrecisionFacts
@@ -56,8 +56,9 @@ class ReduceWindow(Operator):
         (operand,), (result,) = operands, results
         dimensions = _dimensions(operand.shape, attributes)
         points = axes(result.name, result.shape)
-        # An axis of extent 1 would only clutter the nest: dimensions that do not slide have none (one always stays).
-        sliding = [d for d, window in enumerate(dimensions) if window.window != 1] or [0]
+        # Axes of extent 1 would only clutter the nest: dimensions in which each element is a window have none.
+        still = [window.window == 1 and window == WindowDimension(window.operand, dim(1)) for window in dimensions]
+        sliding = [d for d, alone in enumerate(still) if not alone] or [0]
         inner = axes(result.name, [dimensions[d].window for d in sliding], "k", "reduction")
         offsets = dict(zip(sliding, (dim(axis.name) for axis in inner), strict=True))
         index: list[Dim] = []
@@ -72,7 +73,7 @@ class ReduceWindow(Operator):
             f"{result.name}.{self.name}", (result,), (*points, *inner), (load(operand, index, wide),), reducer=total,
             init=total.identity, guards=tuple(guards), accumulate=accumulate_for(result.dtype),
         )  # fmt: skip
-        return computation(self.name, operands, results, [stage], symbols)
+        return computation(self.name, operands, results, always_started(stage), symbols)
 
     def reference(
         self, operands: Sequence[Array], attributes: Mapping[str, Any], results: Sequence[TensorType]

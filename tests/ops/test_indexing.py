@@ -1,0 +1,121 @@
+"""`take`, `take_along_axis` and `scatter_along_axis`: against numpy, with negative and bad positions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.ops.checking import check, faults, interpreted, reference, same, whole
+from tilework import dtypes
+from tilework.errors import RunError
+from tilework.graph.types import tensor
+
+F32, I64 = dtypes.float32, dtypes.int64
+
+
+@pytest.mark.parametrize("index_type", [np.int64, np.int32, np.int8, np.uint8])
+@pytest.mark.parametrize("shape", [(), (1,), (3, 2), (0,), (2, 0)])
+@pytest.mark.parametrize("dimension", [0, 1, 2])
+def test_take(index_type: Any, shape: tuple[int, ...], dimension: int) -> None:
+    g = np.random.default_rng(dimension)
+    operand = whole(g, 3, 5, 2)
+    extent = operand.shape[dimension]
+    low = 0 if index_type is np.uint8 else -extent
+    indices = np.asarray(g.integers(low, extent, shape)).astype(index_type)
+    found = check("take", [operand, indices], [("a", "b", "c"), ("i", "j")[: len(shape)]], dimension=dimension)
+    same(found, np.take(operand, indices, axis=dimension))
+
+
+@pytest.mark.parametrize("bad", [5, -6, 2**62 + 3, -(2**62) - 9, 2**63 - 1, -(2**63)])
+@pytest.mark.parametrize("name", ["take", "take_along_axis", "scatter_along_axis"])
+def test_positions_outside_are_faults(bad: int, name: str) -> None:
+    operands = [np.zeros(5, np.float32), np.array([0, bad])]
+    if name == "scatter_along_axis":
+        operands.append(np.ones(2, np.float32))
+    for run in (reference, interpreted):
+        with pytest.raises(RunError) as caught:
+            run(name, operands, dimension=0)
+        assert caught.value.code == 1801
+
+
+def test_take_from_nothing() -> None:
+    check("take", [np.zeros((0, 3), np.float32), np.zeros(0, np.int64)], [("n", 3), ("i",)], dimension=0)
+    check("take", [np.zeros((2, 0), np.float32), np.array([1, 0, 1])], dimension=0)
+    with pytest.raises(RunError):
+        interpreted("take", [np.zeros(0, np.float32), np.array([0])], dimension=0)
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.complex64, np.uint64, np.float16])
+def test_take_of_any_type(dtype: Any) -> None:
+    operand = np.arange(6).reshape(2, 3).astype(dtype)
+    found = reference("take", [operand, np.array([1, -2, 0])], dimension=1)
+    np.testing.assert_array_equal(interpreted("take", [operand, np.array([1, -2, 0])], dimension=1), found)
+    np.testing.assert_array_equal(found, operand[:, [1, 1, 0]])
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_take_along_axis(seed: int) -> None:
+    g = np.random.default_rng(seed)
+    shape = tuple(int(v) for v in g.integers(1, 6, 3))
+    dimension = int(g.integers(0, 3))
+    size = tuple(int(g.integers(0, 7)) if d == dimension else int(g.integers(1, n + 1)) for d, n in enumerate(shape))
+    operand, indices = whole(g, *shape), g.integers(-shape[dimension], shape[dimension], size)
+    found = check("take_along_axis", [operand, indices], dimension=dimension)
+    corner = operand[tuple(slice(None) if d == dimension else slice(0, n) for d, n in enumerate(size))]
+    same(found, np.take_along_axis(corner, indices, axis=dimension))
+
+
+def test_take_along_axis_of_symbols() -> None:
+    g = np.random.default_rng(9)
+    operand, indices = whole(g, 4, 3), g.integers(-3, 3, (4, 5))
+    check("take_along_axis", [operand, indices], [("n", "m"), ("n", "k")], dimension=1)
+
+
+@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("reducer", ["replace", "sum", "maximum", "minimum", "product"])
+def test_scatter_along_axis(seed: int, reducer: str) -> None:
+    g = np.random.default_rng(seed)
+    shape = tuple(int(v) for v in g.integers(1, 5, 2))
+    dimension = int(g.integers(0, 2))
+    size = tuple(int(g.integers(0, 6)) if d == dimension else int(g.integers(1, n + 1)) for d, n in enumerate(shape))
+    operand, updates = whole(g, *shape), whole(g, *size)
+    indices = g.integers(-shape[dimension], shape[dimension], size)
+    found = check("scatter_along_axis", [operand, indices, updates], dimension=dimension, reducer=reducer)
+    wanted = operand.copy()
+    combine = {"sum": float.__add__, "product": float.__mul__, "maximum": max, "minimum": min}.get(reducer)
+    for source in np.ndindex(*size):
+        target = list(source)
+        target[dimension] = int(indices[source])
+        old, new = float(wanted[tuple(target)]), float(updates[source])
+        wanted[tuple(target)] = new if combine is None else combine(old, new)
+    same(found, wanted)
+
+
+def test_the_last_update_wins() -> None:
+    found = check(
+        "scatter_along_axis", [np.zeros(3, np.int32), np.array([1, 1, -2]), np.array([5, 6, 7], np.int32)], dimension=0
+    )
+    np.testing.assert_array_equal(found, [0, 7, 0])
+
+
+def test_scatter_of_symbols() -> None:
+    g = np.random.default_rng(9)
+    operands = [whole(g, 4, 3), g.integers(-3, 3, (4, 5)), whole(g, 4, 5)]
+    check("scatter_along_axis", operands, [("n", "m"), ("n", "k"), ("n", "k")], dimension=1, reducer="sum")
+
+
+def test_faults_of_indexing() -> None:
+    x, i = tensor(F32, "n", 4), tensor(I64, "n", 2)
+    assert faults("take", [x, i], dimension=1) == []
+    assert faults("take", [x, i], dimension=2) == [1225]
+    assert faults("take", [x, x], dimension=0) == [1222]
+    assert faults("take", [x, tensor(dtypes.uint64, 2)], dimension=0) == [1222]
+    assert faults("take", [x], dimension=0) == [1220]
+    assert faults("take_along_axis", [x, i], dimension=1) == []
+    assert faults("take_along_axis", [x, tensor(I64, "m", 2)], dimension=1) == [1223]
+    assert faults("take_along_axis", [x, tensor(I64, 2)], dimension=0) == [1223]
+    assert faults("scatter_along_axis", [x, i, tensor(F32, "n", 2)], dimension=1, reducer="sum") == []
+    bad = faults("scatter_along_axis", [x, x, tensor(I64, "n", 3)], dimension=5, reducer="mean", mode="clip")
+    assert sorted(bad) == [1222, 1222, 1223, 1224, 1225, 1225]
