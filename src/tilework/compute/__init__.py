@@ -1,1 +1,1 @@
-"""Index notation: the language of every operator's definition and of user computations, and its way to a loop program."""
+"""Index notation: the language of every operator's definition and of user computations, and its loop programs."""

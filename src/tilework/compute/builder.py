@@ -1,0 +1,406 @@
+"""Writing a computation as a person would.
+
+    a, b = placeholder("a", float32, "M", "K"), placeholder("b", float32, "K", "N")
+    k = reduce_axis("K", "k")
+    c = compute("c", ("M", "N"), lambda i, j: sum(a[i, k] * b[k, j], k))
+    program = computation("matmul", [a, b], [c])
+
+A computed tensor remembers its stages; `computation` gathers those that its outputs need. Axes are named by the
+function's parameters (`c.i` where another stage has `i` already).
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import TypeAlias
+
+from tilework import dtypes
+from tilework.compute.notation import Axis, Computation, Stage
+from tilework.dims import Dim, IntLike, Symbol, dim, loaded
+from tilework.dtypes import DType
+from tilework.errors import LoopProgramError
+from tilework.loops.expressions import (
+    Expression,
+    Load,
+    Operand,
+    Parameter,
+    call,
+    cast,
+    constant,
+    index,
+    substitute,
+    walk,
+)  # fmt: skip
+from tilework.loops.program import Buffer, Reducer
+from tilework.loops.reducers import reducer as built_in_reducer
+
+__all__ = [
+    "Guarded", "Reduction", "Tensor", "arg_reducer", "call", "cast", "computation", "compute", "compute_several",
+    "constant", "define_reducer", "equal", "greater", "greater_equal", "index", "less", "less_equal", "max", "min",
+    "not_equal", "placeholder", "product", "reduce_axis", "reduction", "rename_axes", "scan", "scan_axis", "scatter",
+    "select", "sum", "where",
+]  # fmt: skip
+
+
+@dataclass(frozen=True, eq=False)
+class Tensor:
+    """A named array of a computation: an input, or what a stage defines. `tensor[i, j]` is an element."""
+
+    buffer: Buffer
+    stages: tuple[Stage, ...] = ()
+    """Stages to run, in order, so that it holds its values: those of the tensors it reads, then its own."""
+    sources: tuple[Buffer, ...] = ()
+    """The inputs that those stages read."""
+
+    @property
+    def name(self) -> str:
+        return self.buffer.name
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.buffer.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.buffer.dtype
+
+    def __getitem__(self, place: Place | tuple[Place, ...]) -> Expression:
+        return _Element(self.name, _places(self.buffer, place), self.dtype, self)
+
+    def at(self, *place: Place) -> Dim:
+        """An element as an index, which makes an access depend on data (the tensor holds integers).
+
+        A computed tensor that is read in no other way must be listed among `reads`.
+        """
+        return loaded(self.name, _places(self.buffer, place))
+
+
+@dataclass(frozen=True, eq=False)
+class _Element(Load):
+    """A load that knows its tensor, so that `compute` finds the stages it needs."""
+
+    tensor: Tensor
+
+
+Place: TypeAlias = "IntLike | Axis"
+
+
+@dataclass(frozen=True, eq=False)
+class Reduction:
+    """Values to be combined over axes; what `compute`'s function may return. `types` are those of the targets."""
+
+    values: tuple[Expression, ...]
+    axes: tuple[Axis, ...]
+    reducer: Reducer
+    types: tuple[DType, ...]
+    exclusive: bool = False
+    accumulate: DType | None = None
+    guards: tuple[Dim, ...] = ()
+
+    @property
+    def is_scan(self) -> bool:
+        return any(axis.kind == "scan" for axis in self.axes)
+
+
+@dataclass(frozen=True, eq=False)
+class Guarded:
+    """A value that is defined only where conditions hold; see `where`."""
+
+    value: Expression | tuple[Expression, ...]
+    guards: tuple[Dim, ...]
+
+
+Body: TypeAlias = "Expression | tuple[Expression, ...] | Reduction | Guarded"
+
+
+def _places(buffer: Buffer, place: Place | tuple[Place, ...]) -> tuple[Dim, ...]:
+    parts = place if isinstance(place, tuple) else (place,)
+    if len(parts) != len(buffer.shape):
+        raise LoopProgramError(1352, f"{buffer.name} has {len(buffer.shape)} dimensions, not {len(parts)}")
+    return tuple(dim(p.name if isinstance(p, Axis) else p) for p in parts)
+
+
+def placeholder(name: str, dtype: DType, *shape: IntLike) -> Tensor:
+    """An input of the computation."""
+    found = Buffer(name, tuple(dim(extent) for extent in shape), dtype)
+    return Tensor(found, (), (found,))
+
+
+def reduce_axis(extent: IntLike, name: str = "k") -> Axis:
+    """An axis to reduce over; use it as an index. Its name differs from those of the result's axes."""
+    return Axis(name, dim(extent), "reduction")
+
+
+def scan_axis(extent: IntLike, name: str = "s") -> Axis:
+    """An axis whose points follow one another: an entry of the result's shape, and what a scan goes along."""
+    return Axis(name, dim(extent), "scan")
+
+
+# -- reductions --------------------------------------------------------------------------------------------------------
+def reduction(
+    reducer: Reducer | str,
+    values: Expression | Sequence[Expression],
+    axes: Axis | Sequence[Axis],
+    *,
+    accumulate: DType | None = None,
+    where: Sequence[IntLike] = (),
+) -> Reduction:
+    """Combine values over axes by a built-in reducer (by name) or another, starting from its identity.
+
+    `where` lists conditions (dims >= 0) under which a point takes part.
+    """
+    parts = (values,) if isinstance(values, Expression) else tuple(values)
+    over = (axes,) if isinstance(axes, Axis) else tuple(axes)
+    found = built_in_reducer(reducer, accumulate or parts[0].dtype) if isinstance(reducer, str) else reducer
+    if found.arity != len(parts):
+        raise LoopProgramError(1352, f"{found.name} combines {found.arity} components, not {len(parts)}")
+    converted = tuple(cast(part, right.dtype) for part, right in zip(parts, found.right, strict=True))
+    types = tuple(part.dtype for part in (parts if accumulate is not None else converted))
+    return Reduction(converted, over, found, types, False, accumulate, tuple(dim(condition) for condition in where))
+
+
+def sum(value: Expression, axes: Axis | Sequence[Axis], *, accumulate: DType | None = None) -> Reduction:  # noqa: A001 - its name in mathematics
+    """The sum over axes."""
+    return reduction("sum", value, axes, accumulate=accumulate)
+
+
+def product(value: Expression, axes: Axis | Sequence[Axis]) -> Reduction:
+    """The product over axes."""
+    return reduction("product", value, axes)
+
+
+def max(value: Expression, axes: Axis | Sequence[Axis]) -> Reduction:  # noqa: A001
+    """The largest value over axes (NaN where there is one)."""
+    return reduction("maximum", value, axes)
+
+
+def min(value: Expression, axes: Axis | Sequence[Axis]) -> Reduction:  # noqa: A001
+    """The smallest value over axes (NaN where there is one)."""
+    return reduction("minimum", value, axes)
+
+
+def scan(found: Reduction, *, exclusive: bool = False) -> Reduction:
+    """Keep every partial result along a scan axis; `exclusive`: before the point itself is combined."""
+    if not found.is_scan:
+        raise LoopProgramError(1352, "a scan goes along a `scan_axis`")
+    return replace(found, exclusive=exclusive)
+
+
+def define_reducer(
+    name: str,
+    types: Sequence[DType],
+    combine: Callable[[tuple[Parameter, ...], tuple[Parameter, ...]], Sequence[Expression]],
+    identity: Sequence[bool | int | float],
+    *,
+    relaxable: bool = True,
+) -> Reducer:
+    """A reducer from a function of two partial results (tuples of components)."""
+    left = tuple(Parameter(f"left{n}", t) for n, t in enumerate(types))
+    right = tuple(Parameter(f"right{n}", t) for n, t in enumerate(types))
+    start = tuple(constant(v, t) for v, t in zip(identity, types, strict=True))
+    return Reducer(name, left, right, tuple(combine(left, right)), start, relaxable)
+
+
+def arg_reducer(kind: str, dtype: DType, index_dtype: DType = dtypes.int64) -> Reducer:
+    """`argmax` or `argmin` over (value, position) pairs: the first position of the extreme, or of the first NaN."""
+    if kind not in ("argmax", "argmin"):
+        raise LoopProgramError(1352, f"{kind!r} is neither argmax nor argmin")
+    better = "greater" if kind == "argmax" else "less"
+
+    def combine(left: tuple[Parameter, ...], right: tuple[Parameter, ...]) -> tuple[Expression, ...]:
+        (a, i), (b, j) = left, right
+        # The identity's position is below every other; it loses to any real element of the same value.
+        earlier = call("or", call("less", i, 0), call("and", call("greater_equal", j, 0), call("less", j, i)))
+        tie = call("and", call("equal", a, b), earlier)
+        wins = call("or", call(better, b, a), tie)
+        if dtype.is_floating:
+            nan_a, nan_b = call("is_nan", a), call("is_nan", b)
+            both = call("and", call("and", nan_a, nan_b), earlier)
+            only = call("and", nan_b, call("not", nan_a))
+            wins = call("or", call("or", only, both), call("and", wins, call("not", nan_a)))
+        return call("select", wins, b, a), call("select", wins, j, i)
+
+    extreme = built_in_reducer("maximum" if kind == "argmax" else "minimum", dtype).identity[0]
+    return define_reducer(f"{kind}.{dtype}.{index_dtype}", (dtype, index_dtype), combine, (extreme.value, -1))
+
+
+# -- values ------------------------------------------------------------------------------------------------------------
+def select(condition: Expression, first: Operand, second: Operand) -> Expression:
+    """`first` where the condition holds, else `second`; both are evaluated."""
+    if not isinstance(first, Expression) and isinstance(second, Expression):
+        first = constant(first, second.dtype)
+    if isinstance(first, Expression) and not isinstance(second, Expression):
+        second = constant(second, first.dtype)
+    return call("select", condition, first, second)
+
+
+def where(value: Expression | tuple[Expression, ...], *conditions: IntLike) -> Guarded:
+    """Define the element only where every condition (a dim) is >= 0."""
+    return Guarded(value, tuple(dim(condition) for condition in conditions))
+
+
+def less(a: Expression, b: Operand) -> Expression:
+    """Whether a < b."""
+    return call("less", a, b)
+
+
+def less_equal(a: Expression, b: Operand) -> Expression:
+    """Whether a <= b."""
+    return call("less_equal", a, b)
+
+
+def greater(a: Expression, b: Operand) -> Expression:
+    """Whether a > b."""
+    return call("greater", a, b)
+
+
+def greater_equal(a: Expression, b: Operand) -> Expression:
+    """Whether a >= b."""
+    return call("greater_equal", a, b)
+
+
+def equal(a: Expression, b: Operand) -> Expression:
+    """Whether a = b."""
+    return call("equal", a, b)
+
+
+def not_equal(a: Expression, b: Operand) -> Expression:
+    """Whether a and b differ."""
+    return call("not_equal", a, b)
+
+
+# -- stages ------------------------------------------------------------------------------------------------------------
+def compute(
+    name: str, shape: Iterable[IntLike | Axis], body: Callable[..., Body], *, reads: Sequence[Tensor] = ()
+) -> Tensor:
+    """A tensor of this shape whose element at (i, j, ...) is `body(i, j, ...)`; see `compute_several`."""
+    (only,) = compute_several((name,), shape, body, reads=reads)
+    return only
+
+
+def compute_several(
+    names: Sequence[str], shape: Iterable[IntLike | Axis], body: Callable[..., Body], *, reads: Sequence[Tensor] = ()
+) -> tuple[Tensor, ...]:
+    """Several tensors defined by one statement: `body` returns an expression for each, or one reduction of them.
+
+    `body` is called once, with a dim for each dimension; a dimension given as a `scan_axis` is one. `reads` are
+    computed tensors that the body uses only through `Tensor.at`.
+    """
+    parameters = inspect.signature(body).parameters
+    entries = list(shape)
+    open_ended = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
+    labels = [f"i{n}" for n in range(len(entries))] if open_ended else list(parameters)
+    if len(labels) != len(entries):
+        raise LoopProgramError(1352, f"{names[0]} has {len(entries)} dimensions; its function takes {len(labels)}")
+    axes = tuple(
+        entry if isinstance(entry, Axis) else Axis(label, dim(entry))
+        for entry, label in zip(entries, labels, strict=True)
+    )
+    result = body(*(dim(axis.name) for axis in axes))
+    extents = tuple(axis.extent for axis in axes)
+    if isinstance(result, Reduction):
+        values, types = result.values, result.types
+        if result.is_scan and not set(result.axes) <= set(axes):
+            raise LoopProgramError(1352, "a scan axis must be an entry of the shape", where=names[0])
+        stage = Stage(
+            names[0], (), axes if result.is_scan else (*axes, *result.axes), values, None, result.reducer,
+            result.reducer.identity, result.guards, result.accumulate, result.exclusive,
+        )  # fmt: skip
+    else:
+        guards = result.guards if isinstance(result, Guarded) else ()
+        value = result.value if isinstance(result, Guarded) else result
+        values = value if isinstance(value, tuple) else (value,)
+        types = tuple(v.dtype for v in values)
+        stage = Stage(names[0], (), axes, values, guards=guards)
+    if len(types) != len(names):
+        raise LoopProgramError(1352, f"{len(types)} values are given for {', '.join(names)}")
+    targets = tuple(Buffer(n, extents, t) for n, t in zip(names, types, strict=True))
+    stages, sources = _gathered((*reads, *_tensors(values)))
+    stages = (*stages, replace(stage, targets=targets))
+    return tuple(Tensor(target, stages, sources) for target in targets)
+
+
+def scatter(
+    name: str, old: Tensor, axes: Sequence[Axis], place: Sequence[IntLike], value: Expression, reducer: Reducer | str,
+    *, reads: Sequence[Tensor] = (),
+) -> Tensor:  # fmt: skip
+    """A copy of `old` in which `result[place] = reducer(result[place], value)` for every point of the axes, in order.
+
+    `place` may hold loaded elements (`Tensor.at`), and two points may meet. `axes` are `reduce_axis`es.
+    """
+    copy = compute(f"{name}.copy", old.shape, lambda *i: old[i])
+    found = built_in_reducer(reducer, old.dtype) if isinstance(reducer, str) else reducer
+    target = Buffer(name, old.shape, old.dtype)
+    first = replace(copy.stages[-1], targets=(target,))
+    second = Stage(name, (target,), tuple(axes), (cast(value, old.dtype),), tuple(dim(p) for p in place), found)
+    stages, sources = _gathered((*reads, *_tensors((value,)), old))
+    return Tensor(target, (*stages, first, second), sources)
+
+
+def _tensors(values: Iterable[Expression]) -> list[Tensor]:
+    return [node.tensor for value in values for node in walk(value) if isinstance(node, _Element)]
+
+
+def _gathered(tensors: Iterable[Tensor]) -> tuple[tuple[Stage, ...], tuple[Buffer, ...]]:
+    """The stages of some tensors, each after those it needs (a tensor lists them so), and the inputs they read."""
+    stages: dict[int, Stage] = {}
+    sources: dict[str, Buffer] = {}
+    for tensor in tensors:
+        stages.update((id(stage), stage) for stage in tensor.stages)
+        sources.update((source.name, source) for source in tensor.sources)
+    return tuple(stages.values()), tuple(sources.values())
+
+
+def computation(
+    name: str, inputs: Sequence[Tensor], outputs: Sequence[Tensor], symbols: Iterable[Symbol] = ()
+) -> Computation:
+    """The computation of some tensors from others. Symbols that are not described are at least 1.
+
+    Raises `LoopProgramError` 1352 where an input is missing.
+    """
+    gathered, sources = _gathered(outputs)
+    stages = _unique_axes(gathered)
+    missing = {source.name for source in sources} - {tensor.name for tensor in inputs}
+    if missing:
+        raise LoopProgramError(1352, f"{', '.join(sorted(missing))} must be inputs of {name}")
+    described = {symbol.name: symbol for symbol in symbols}
+    buffers = [t.buffer for t in (*inputs, *outputs)] + [t for stage in stages for t in stage.targets]
+    extents = [e for b in buffers for e in b.shape] + [a.extent for stage in stages for a in stage.axes]
+    used = dict.fromkeys(found for extent in extents for found in sorted(extent.names()))
+    kept = [described.get(found, Symbol(found, 1)) for found in used]
+    kept += [symbol for symbol in described.values() if symbol.name not in used]
+    return Computation(
+        name, tuple(t.buffer for t in inputs), tuple(t.buffer for t in outputs), stages, tuple(kept)
+    )
+
+
+def _unique_axes(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Rename axes that two stages share: their loops are different loops."""
+    taken: set[str] = set()
+    found: list[Stage] = []
+    for stage in stages:
+        renamed: dict[str, str] = {}
+        for axis in stage.axes:
+            name = axis.name if axis.name not in taken else f"{stage.name}.{axis.name}"
+            while name in taken:
+                name += "_"
+            taken.add(name)
+            if name != axis.name:
+                renamed[axis.name] = name
+        found.append(rename_axes(stage, renamed) if renamed else stage)
+    return tuple(found)
+
+
+def rename_axes(stage: Stage, names: dict[str, str]) -> Stage:
+    """The same stage with other axis names."""
+    new = {old: dim(name) for old, name in names.items()}
+    memo: dict[int, Expression] = {}
+    return replace(
+        stage,
+        axes=tuple(replace(axis, name=names.get(axis.name, axis.name)) for axis in stage.axes),
+        values=tuple(substitute(value, new, memo=memo) for value in stage.values),
+        index=None if stage.index is None else tuple(i.substitute(new) for i in stage.index),
+        guards=tuple(g.substitute(new) for g in stage.guards),
+    )
