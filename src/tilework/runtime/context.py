@@ -6,11 +6,12 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TypeVar
+from typing import Self, TypeVar
 
 from tilework import environment
 from tilework.codegen.cpu.jit import Jit
 from tilework.errors import UsageError
+from tilework.runtime.forks import in_child
 from tilework.runtime.memory import BlockAllocator, BlockPool
 from tilework.runtime.native import NativeGate
 from tilework.runtime.pool import ThreadPool
@@ -65,6 +66,7 @@ class Context:
         self._native: NativeGate | None = None
         self._lock = threading.RLock()
         self._closed = False
+        in_child(self._after_fork)
 
     # -- parts -------------------------------------------------------------------------------------------------------
     @property
@@ -117,7 +119,7 @@ class Context:
             self._blocks.keep_bytes = 0
             self._blocks.trim()
 
-    def __enter__(self) -> Context:
+    def __enter__(self) -> Self:
         self._check_open()
         return self
 
@@ -125,6 +127,9 @@ class Context:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def _after_fork(self) -> None:
+        self._lock = threading.RLock()
 
     def _check_open(self) -> None:
         if self._closed:
@@ -143,6 +148,10 @@ class _Default:
 
     def __init__(self) -> None:
         self._context: Context | None = None
+        self._lock = threading.Lock()
+        in_child(self._after_fork)
+
+    def _after_fork(self) -> None:
         self._lock = threading.Lock()
 
     def get(self) -> Context:

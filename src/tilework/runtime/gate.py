@@ -31,7 +31,7 @@ from tilework.errors import CallError, OutOfMemoryError, UsageError
 from tilework.graph.graph import OutputPolicy
 from tilework.plan.protocols import Array
 from tilework.runtime.arguments import Accepted, ArgumentReader
-from tilework.runtime.call_spec import GateOutput, GateSpec
+from tilework.runtime.call_spec import GateInput, GateOutput, GateSpec
 from tilework.runtime.frame import Frame
 from tilework.runtime.memory import RECYCLE_FROM, BlockPool
 from tilework.runtime.native import NativeGate
@@ -322,3 +322,6 @@ def _single(extent: Dim) -> tuple[str, int] | None:
 def _table(words: list[int]) -> tuple[object, int]:
     table = (ctypes.c_int64 * len(words))(*words)
     return table, ctypes.addressof(table)
+
+
+__all__ = ["Accepted", "Gate", "GateInput", "GateOutput", "GateSpec"]

@@ -17,6 +17,7 @@ import numpy as np
 
 from tilework.errors import OutOfMemoryError
 from tilework.plan.protocols import Array
+from tilework.runtime.forks import in_child
 
 RECYCLE_FROM = 1 << 20
 """Outputs of this many bytes or more live in blocks; smaller ones are ordinary numpy arrays, which malloc recycles."""
@@ -76,9 +77,7 @@ class BlockPool:
         self._free: dict[int, list[Block]] = {}
         self._returned: deque[Block] = deque()
         self._lock = threading.Lock()
-        if hasattr(os, "register_at_fork"):
-            lock = self._lock
-            os.register_at_fork(before=lock.acquire, after_in_parent=lock.release, after_in_child=lock.release)
+        in_child(self._after_fork)
 
     def take(self, size: int) -> Block:
         """A block of `size` bytes or more, its contents undefined.
@@ -144,6 +143,10 @@ class BlockPool:
             return np.empty(shape, dtype)
         owner = np.asarray(_Lease(self, self.take(size), size))
         return np.ndarray(shape, dtype, buffer=owner.data)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
+        self.kept_bytes = sum(block.size for blocks in self._free.values() for block in blocks)
 
     def _sort_returned(self) -> None:
         while self._returned:
