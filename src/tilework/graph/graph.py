@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -164,23 +165,66 @@ class Graph:
         return replace(self, **changes)
 
 
+MAXIMUM_NESTING = 100
+"""How deep subgraphs may be nested. Deeper graphs are refused (1211) before anything recurses into them."""
+
+
+def definition_names(graph: Graph) -> Iterator[str]:
+    """The name of every value that a graph (not its subgraphs) defines, in order, as often as it is defined."""
+    yield from (value.name for value in graph.inputs)
+    yield from (constant.name for constant in graph.constants)
+    yield from (value.name for node in graph.nodes for value in node.outputs)
+
+
 def captured(graph: Graph) -> tuple[str, ...]:
     """Names that a subgraph reads but does not define: values of the graphs around it."""
-    own = set(graph.values)
     found: dict[str, None] = {}
-    for node in graph.nodes:
-        for name in (*node.inputs, *(n for sub in node.subgraphs for n in captured(sub))):
-            if name not in own:
-                found[name] = None
-    for name in graph.outputs:
-        if name not in own:
-            found[name] = None
+    defined: Counter[str] = Counter()
+    # A stack of what is left to do, and no recursion: graphs may be nested deeper than Python's own stack. A graph is
+    # entered (its names hide those outside), its nodes follow, and it is left.
+    stack: list[tuple[Graph | Node, bool]] = [(graph, False)]
+    while stack:
+        top, leave = stack.pop()
+        if isinstance(top, Node):
+            found.update((name, None) for name in top.inputs if not defined[name])
+            stack.extend((subgraph, False) for subgraph in reversed(top.subgraphs))
+        elif leave:
+            found.update((name, None) for name in top.outputs if not defined[name])
+            defined.subtract(definition_names(top))
+        else:
+            defined.update(definition_names(top))
+            stack.append((top, True))
+            stack.extend((node, False) for node in reversed(top.nodes))
     return tuple(found)
 
 
 def walk(graph: Graph) -> Iterator[Node]:
     """Every node, those of subgraphs included, outer before inner."""
-    for node in graph.nodes:
+    stack = [iter(graph.nodes)]
+    while stack:
+        node = next(stack[-1], None)
+        if node is None:
+            stack.pop()
+            continue
         yield node
-        for subgraph in node.subgraphs:
-            yield from walk(subgraph)
+        stack.extend(iter(subgraph.nodes) for subgraph in reversed(node.subgraphs))
+
+
+def subgraphs(graph: Graph) -> Iterator[tuple[Graph, int]]:
+    """The graph (depth 0) and every subgraph with its depth, outer before inner."""
+    stack = [(graph, 0)]
+    while stack:
+        top, depth = stack.pop()
+        yield top, depth
+        inner = [(found, depth + 1) for node in top.nodes for found in node.subgraphs]
+        stack.extend(reversed(inner))
+
+
+def nesting(graph: Graph) -> int:
+    """How deep its subgraphs are nested; 0 without any."""
+    return max(depth for _, depth in subgraphs(graph))
+
+
+def node_location(node: Node) -> str:
+    """How messages name a node: the user's own name where there is one."""
+    return f"{node.location} ({node.operator})" if node.location else f"{node.name} ({node.operator})"

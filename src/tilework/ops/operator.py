@@ -18,6 +18,7 @@ from tilework.compute.notation import Computation
 from tilework.dims import Dim, Symbol
 from tilework.errors import Fault, GraphError, RunError
 from tilework.graph.graph import Attribute, Graph, Node
+from tilework.graph.graph import node_location as node_location
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer
 
@@ -142,8 +143,3 @@ class Operator(ABC):
         """Flops and bytes; by default no flops, every operand read and every result written once."""
         total = sum((t.bytes for t in (*operands, *results) if isinstance(t, TensorType)), Dim())
         return Counts(Dim(), total)
-
-
-def node_location(node: Node) -> str:
-    """How messages name a node: the user's own name where there is one."""
-    return f"{node.location} ({node.operator})" if node.location else f"{node.name} ({node.operator})"
