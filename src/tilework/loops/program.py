@@ -151,7 +151,8 @@ class AsyncWait:
 @dataclass(frozen=True, eq=False)
 class Intrinsic:
     """A machine instruction in place of the subtree that states its meaning. `body` is that meaning, and is run by the
-    interpreter; code generators emit `instruction` (a name in the machine's tables)."""
+    interpreter; code generators emit `instruction` (a name in the machine's tables).
+    """
 
     instruction: str
     body: Node

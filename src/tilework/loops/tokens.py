@@ -1,0 +1,125 @@
+"""Lines of text as tokens with their columns, and a cursor that reads them."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Literal, NoReturn
+
+from tilework.errors import ParseError
+from tilework.loops.words import PLAIN_NAME, RESERVED, name_from_quoted
+
+TokenKind = Literal["word", "quoted", "number", "let", "sign", "end"]
+_TOKEN = re.compile(
+    rf"(?P<word>{PLAIN_NAME})|(?P<quoted>`[^`]*`)|(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?)|(?P<let>%\d+)"
+    r"|(?P<sign>\.\.|//|==|!=|<=|>=|[-+*/%<>=()\[\],:])|(?P<space>[ \t]+)"
+)
+
+
+@dataclass(frozen=True)
+class Token:
+    """A piece of a line; `column` counts from 1."""
+
+    kind: TokenKind
+    text: str
+    column: int
+
+
+def tokens_of(text: str, line: int) -> list[Token]:
+    """The tokens of one line, with an `end` after them. Raises `ParseError` 1303."""
+    found: list[Token] = []
+    place = 0
+    while place < len(text):
+        match = _TOKEN.match(text, place)
+        if match is None:
+            fail(line, place + 1, f"unexpected character {text[place]!r}")
+        group = match.lastgroup
+        if group != "space":
+            kind: TokenKind = group  # type: ignore[assignment] # one of the named groups
+            found.append(Token(kind, match.group(), place + 1))
+        place = match.end()
+    found.append(Token("end", "", len(text) + 1))
+    return found
+
+
+def fail(line: int, column: int, message: str) -> NoReturn:
+    """Raise `ParseError` 1303 at a place."""
+    raise ParseError(1303, message, where=f"line {line}, column {column}")
+
+
+class Cursor:
+    """Reads the tokens of one line."""
+
+    def __init__(self, tokens: list[Token], line: int) -> None:
+        self._tokens = tokens
+        self._place = 0
+        self.line = line
+        self.depth = 0
+
+    @property
+    def token(self) -> Token:
+        return self._tokens[self._place]
+
+    @property
+    def following(self) -> Token:
+        return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
+
+    def rest(self) -> list[Token]:
+        """The tokens not yet read, the `end` included."""
+        return self._tokens[self._place :]
+
+    def fail(self, message: str) -> NoReturn:
+        fail(self.line, self.token.column, message)
+
+    def expected(self, what: str) -> NoReturn:
+        self.fail(f"expected {what}, found {self.token.text or 'the end of the line'!r}")
+
+    def next(self) -> Token:
+        token = self.token
+        self._place = min(self._place + 1, len(self._tokens) - 1)
+        return token
+
+    def accept(self, text: str) -> bool:
+        """Step over this word or sign if it comes next (a quoted name is no word)."""
+        if self.token.text == text and self.token.kind in ("word", "sign"):
+            self.next()
+            return True
+        return False
+
+    def expect(self, text: str) -> None:
+        if not self.accept(text):
+            self.expected(repr(text))
+
+    def end(self) -> None:
+        if self.token.kind != "end":
+            self.expected("the end of the line")
+
+    def name(self, what: str = "a name") -> str:
+        token = self.token
+        if token.kind == "quoted":
+            self.next()
+            try:
+                return name_from_quoted(token.text)
+            except ValueError:
+                fail(self.line, token.column, "a quoted name has a bad escape")
+        if token.kind != "word" or token.text in RESERVED:
+            self.expected(what)
+        self.next()
+        return token.text
+
+    def integer(self) -> int:
+        negative = self.accept("-")
+        token = self.token
+        if token.kind != "number" or not token.text.isdigit() or len(token.text) > 400:
+            self.expected("an integer")
+        self.next()
+        return -int(token.text) if negative else int(token.text)
+
+    def enter(self) -> None:
+        """One more parenthesis; `leave` undoes it. Absurd nesting is refused before Python's stack is."""
+        self.depth += 1
+        if self.depth > 60:
+            self.fail("too deeply nested")
+
+    def leave(self) -> None:
+        self.depth -= 1
