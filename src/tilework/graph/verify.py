@@ -37,7 +37,7 @@ def structure_faults(graph: Graph) -> list[Fault]:
     if nesting(graph) > MAXIMUM_NESTING:
         text = f"subgraphs are nested {nesting(graph)} deep, at most {MAXIMUM_NESTING} are allowed"
         return [Fault(1211, f"graph {graph.name}", text)]
-    return list(_Scope(graph, *(frozenset[str](),) * 4, None).faults())
+    return list(_Scope(graph, frozenset(), frozenset(), frozenset(), frozenset(), None).faults())
 
 
 class _Scope:
@@ -210,9 +210,11 @@ class _Scope:
         where = f"{self.where}, signature"
         if self.inside is not None:
             yield Fault(1207, where, "a subgraph has no signature of its own")
-        for what, given, wanted in (
-            ("inputs", len(signature.inputs), len(graph.inputs)), ("outputs", len(signature.outputs), len(graph.outputs)),
-        ):  # fmt: skip
+        counts = (
+            ("inputs", len(signature.inputs), len(graph.inputs)),
+            ("outputs", len(signature.outputs), len(graph.outputs)),
+        )
+        for what, given, wanted in counts:
             if given != wanted:
                 yield Fault(1207, where, f"it has {given} policies for {wanted} {what}")
         types = {value.name: value.type for value in _typed(graph)}
@@ -246,9 +248,9 @@ class _Scope:
                 source = graph.inputs[policy.of]
                 if found not in (None, source.type):
                     yield Fault(1207, at, f"it is {found} and the alias of {source.name}: {source.type}")
-            if policy.kind == "view" and isinstance(found, TensorType):
-                if policy.strides is None or len(policy.strides) != found.rank:
-                    yield Fault(1207, at, f"a view of rank {found.rank} has that many strides")
+            rank = found.rank if isinstance(found, TensorType) else None
+            if policy.kind == "view" and rank not in (None, len(policy.strides or ())):
+                yield Fault(1207, at, f"a view of rank {rank} has that many strides")
             for extent in (*(policy.strides or ()), *(() if policy.offset is None else (policy.offset,))):
                 yield from self._dim(extent, at)
 
