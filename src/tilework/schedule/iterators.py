@@ -14,7 +14,7 @@ from tilework.dims import Dim, FloorDiv, Loaded, Mod
 from tilework.loops.expressions import Index, Load
 from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import (
-    AsyncCopy, AsyncWait, Barrier, Compute, Intrinsic, Loop, LoopProgram, Node, Storage, statements, walk,
+    AsyncCopy, AsyncWait, Barrier, Intrinsic, Loop, LoopProgram, Node, Storage, statements, walk,
 )  # fmt: skip
 
 IteratorKind = Literal["independent", "reduction", "ordered"]
@@ -46,9 +46,10 @@ def kind(program: LoopProgram, loop: Loop, varying: Iterable[str] = ()) -> Itera
         if not relaxable or (statement.init is not None and loop.variable not in statement.reduction):
             return "ordered"
     # a partial result that anybody reads, or that two statements write, has an order
+    read = {buffer for buffer, _ in _read_elements(loop.body)}
     for name in conflicted:
         writers = [s for s in found if any(t.buffer == name for t in s.targets)]
-        if len(writers) != 1 or any(b == name and not own for b, own in _reads(loop.body)):
+        if len(writers) != 1 or name in read:
             return "ordered"
     return "reduction"
 
@@ -58,12 +59,8 @@ def _written_outside(loop: Loop) -> set[str]:
     return {t.buffer for s in statements(loop.body) for t in s.targets} - inside
 
 
-def _reads(body: Node) -> list[tuple[str, bool]]:
-    """Every buffer read by an expression, an index or a guard (a reduction's read of its own target is not listed)."""
-    return [(buffer, False) for buffer, _ in _read_elements(body)]
-
-
 def _read_elements(body: Node) -> list[tuple[str, Element]]:
+    """Every element that an expression, an index or a guard reads (not a reduction's read of its own target)."""
     found: list[tuple[str, Element]] = []
     for statement in statements(body):
         dims: list[Dim] = [*statement.guards, *(i for t in statement.targets for i in t.index)]
@@ -99,21 +96,21 @@ def _separated(elements: Sequence[Element], variable: str, free: dict[str, Dim])
 def determines(index: Sequence[Dim], variable: str, free: dict[str, Dim]) -> bool:
     """Whether the values of the dims fix `variable` while every variable in `free` varies over its extent."""
     known: set[object] = set()
+    entries = list(dict.fromkeys(index))
     changed = True
     while changed and variable not in known:
         changed = False
-        for entry in index:
+        for entry in entries:
             for atom in _recoverable(entry, known, free):
                 if atom not in known:
                     known.add(atom)
                     changed = True
-        for base in free:
-            # quotient and remainder by the same number give the value itself
-            for atom in list(known):
-                if isinstance(atom, FloorDiv) and atom.numerator == Dim((((base,), 1),)):
-                    if Mod(atom.numerator, atom.denominator) in known and base not in known:
-                        known.add(base)
-                        changed = True
+        for atom in list(known):
+            # quotient and remainder of one dim by the same number give the dim itself
+            if isinstance(atom, FloorDiv) and Mod(atom.numerator, atom.denominator) in known:
+                if atom.numerator not in entries:
+                    entries.append(atom.numerator)
+                    changed = True
     return variable in known
 
 

@@ -8,6 +8,7 @@ from typing import Literal
 
 from tilework.errors import ScheduleError
 from tilework.loops.program import LoopProgram, Node
+from tilework.loops.text import node_lines
 
 Answer = Literal["legal", "illegal", "unknown"]
 
@@ -97,23 +98,11 @@ class IllegalSchedule(ScheduleError):  # noqa: N818 - the field's name for it
 
 def render(program: LoopProgram, nodes: tuple[Node, ...]) -> str:
     """The program's tree as text, the lines of the given nodes underlined."""
-    from tilework.loops.text import node_line  # the printer is only needed for messages
-
     marked = {id(node) for node in nodes}
     lines: list[str] = []
-
-    def visit(node: Node, depth: int) -> None:
-        from tilework.loops.program import Sequence, children
-
-        inner = depth
-        if not isinstance(node, Sequence):
-            text = "  " * depth + node_line(node)
-            lines.append("    " + text)
-            if id(node) in marked:
-                lines.append("    " + "  " * depth + "^" * len(text.strip()))
-            inner = depth + 1
-        for child in children(node):
-            visit(child, inner)
-
-    visit(program.body, 0)
+    for node, text in node_lines(program.body, program.buffers):
+        lines.append("    " + text)
+        if id(node) in marked:
+            margin = len(text) - len(text.lstrip())
+            lines.append("    " + " " * margin + "^" * len(text.strip()))
     return "\n".join(lines)

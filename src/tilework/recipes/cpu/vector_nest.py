@@ -4,7 +4,7 @@ A first general recipe: it needs no knowledge of the operator, only of how a nes
 
 1. adjacent loops that walk every buffer contiguously are fused, so that short rows do not cost a loop each;
 2. the loop whose lanes read and write neighbouring elements is split by the machine's lanes and vectorised, behind the
-   reduction loops, several vectors at a time so that sums do not wait for each other;
+   reduction loops, several vectors at a time, with partial results in registers;
 3. the outermost independent loop is parallel.
 """
 
@@ -19,10 +19,11 @@ from tilework.compute.nest import loop_program
 from tilework.dims import Dim, dim
 from tilework.loops.expressions import Call, Index, Load, walk
 from tilework.loops.functions import FUNCTIONS
-from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, statements
+from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, Node, children, statements
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Numerics
 from tilework.schedule.iterators import kind
+from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.compute_inline import ComputeInline
 from tilework.schedule.primitives.fuse import Fuse
 from tilework.schedule.primitives.vectorize import Vectorize
@@ -55,9 +56,21 @@ def vectorised(schedule: Schedule) -> Schedule:
             step = ComputeInline(statement)
             if schedule.check(step).legal:
                 schedule = schedule.apply(step)
-    for statement in [s.name for s in statements(schedule.program.body)]:
+    for statement in [_main(loop) for loop in _nests(schedule.program.body)]:
         schedule = nest(schedule, statement)
     return schedule
+
+
+def _nests(node: Node) -> list[Loop]:
+    """The outermost loops, in order."""
+    if isinstance(node, Loop):
+        return [node]
+    return [loop for child in children(node) for loop in _nests(child)]
+
+
+def _main(loop: Loop) -> str:
+    """The statement that a nest is for: the last one, which its other statements prepare."""
+    return list(statements(loop))[-1].name
 
 
 def worth_inlining(program: LoopProgram, name: str) -> bool:
@@ -151,12 +164,16 @@ def _walk(program: LoopProgram, statement: Compute, variable: str) -> _Walk:
 
 
 def nest(schedule: Schedule, statement: str) -> Schedule:
-    """Fuse, vectorise and parallelise the nest of one statement, each where it is legal and pays."""
+    """Fuse, vectorise and parallelise the nest of one statement, each where it is legal and pays.
+
+    Where the nest is not perfect (a start beside the reduction's loops) only the loops around all of it are treated.
+    """
     schedule = _fused(schedule, statement)
     found = schedule.setting.statement(statement)
     around = schedule.setting.enclosing(found)
-    if not around or len(band(around[0])) != len(around):
+    if not around:
         return schedule
+    around = band(around[0])
     program = schedule.program
     inside = [loop.variable for loop in around]
     kinds = {loop.variable: kind(program, loop, inside) for loop in around}
@@ -231,23 +248,31 @@ def _with_lanes(
     trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
     order = [node.variable for node in around]
     reductions = [v for v in order if kinds[v] == "reduction"]
-    if kinds[chosen] == "independent" and reductions and schedule.numerics.reassociate:
-        pieces = trial.setting.loop(outer).extent.value
-        blocks: tuple[str, ...] = ()
-        if pieces is None or pieces > 1:
-            vectors = VECTORS if pieces is None else min(VECTORS, pieces)
-            if pieces is None or pieces % vectors == 0:
-                trial = trial.split(outer, vectors, f"{chosen}.block", f"{chosen}.vector", tail="guard")
-                blocks, outer = (f"{chosen}.vector",), f"{chosen}.block"
-        before = [outer if v == chosen else v for v in order if v not in reductions]
-        trial = trial.reorder(*before, *reductions, *blocks, inner)
-        for block in blocks:
-            trial = trial.unroll(block)
-    else:
-        rest = [outer if v == chosen else v for v in order]
-        trial = trial.reorder(*rest, inner)
+    free = [v for v in order if v not in reductions]
+    lanes_reduce = chosen in reductions
+    if not (reductions and schedule.numerics.reassociate and set(found.reduction) == set(reductions)):
+        trial = trial.reorder(*(outer if v == chosen else v for v in order), inner)
+        step = Vectorize(inner)
+        return trial.apply(step) if trial.check(step).legal else schedule
+    # several vectors at a time: sums then do not wait for each other
+    vectors: tuple[str, ...] = ()
+    pieces = trial.setting.loop(outer).extent.value
+    if pieces is None or pieces > 1:
+        count = VECTORS if pieces is None else min(VECTORS, pieces)
+        trial = trial.split(outer, count, f"{chosen}.block", f"{chosen}.vector")
+        vectors, outer = (f"{chosen}.vector",), f"{chosen}.block"
+    free = [outer if v == chosen else v for v in free]
+    reductions = [outer if v == chosen else v for v in reductions]
+    trial = trial.reorder(*free, *reductions, *vectors, inner)
+    for vector in vectors:
+        trial = trial.unroll(vector)
     step = Vectorize(inner)
-    return trial.apply(step) if trial.check(step).legal else schedule
+    if not trial.check(step).legal:
+        return schedule
+    trial = trial.apply(step)
+    axes = (*vectors, inner) if lanes_reduce else ()
+    cells = CacheWrite(found.name, free[-1] if free else "", f"{found.name}.cells", axes)
+    return trial.apply(cells) if trial.check(cells).legal else trial
 
 
 def _buffers(statement: Compute) -> set[str]:
