@@ -1,0 +1,172 @@
+"""Importing the nodes of one graph, subgraphs that are decided at import included; faults are collected node by node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from tilework.dims import Dim, dim
+from tilework.errors import Fault, TileworkError, VerificationError
+from tilework.frontends.onnx.check import node_called, opsets, schema_of, sorted_nodes
+from tilework.frontends.onnx.converters import converters
+from tilework.frontends.onnx.emitter import Emitter
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.node import OnnxNode
+from tilework.frontends.onnx.operand import Operand, from_array, from_value
+from tilework.frontends.onnx.rename import rename_values
+from tilework.frontends.onnx.shape_arithmetic import evaluate
+from tilework.frontends.onnx.signature import DeclaredInput
+from tilework.frontends.onnx.source import LoadedModel
+from tilework.frontends.onnx.symbols import SymbolTable
+from tilework.frontends.onnx.tensors import ONNX_NAMES, to_array
+from tilework.graph.graph import Graph, Value
+from tilework.ops.builder import GraphBuilder
+
+if TYPE_CHECKING:
+    from onnx import GraphProto, NodeProto
+
+Scope = dict[str, "Operand | None"]
+"""Values by name; None marks the result of a node that could not be imported (its readers are skipped silently)."""
+
+
+class BodyImporter:
+    """One import of a model; `faults` holds what went wrong, after `whole`."""
+
+    def __init__(self, model: LoadedModel, symbols: SymbolTable) -> None:
+        self.faults: list[Fault] = []
+        self._model = model
+        self._symbols = symbols
+        self._versions = opsets(model.proto)
+        self._builder = GraphBuilder(model.proto.graph.name or "model")
+        self._emitter = Emitter(self._builder, symbols)
+
+    def whole(self, inputs: Sequence[DeclaredInput]) -> Graph:
+        """The model's graph; meaningless where `faults` is not empty afterwards."""
+        proto = self._model.proto.graph
+        scope: Scope = {}
+        for declared in inputs:
+            shape: list[Dim] = []
+            for extent in declared.shape:
+                shape.append(dim(extent) if isinstance(extent, int) else self._symbols.free(extent.key, extent.stem))
+            scope[declared.name] = from_value(declared.name, self._builder.input(declared.name, declared.dtype, *shape))
+        self._run(proto, scope)
+        outputs = [self._output(value.name, scope) for value in proto.output]
+        if self.faults:
+            return self._builder.build([])
+        return self._named([value.name for value in proto.output], [value for value in outputs if value is not None])
+
+    def _run(self, proto: GraphProto, scope: Scope) -> None:
+        for tensor in proto.initializer:
+            try:
+                scope[tensor.name] = from_array(tensor.name, to_array(tensor, self._model.folder))
+            except NodeFault as fault:
+                self.faults.append(fault.at(f"initialiser {tensor.name}"))
+                scope[tensor.name] = None
+        nodes = sorted_nodes(proto)
+        if isinstance(nodes, Fault):
+            self.faults.append(nodes)
+            return
+        for position, node in enumerate(nodes):
+            where = node_called(node, position)
+            try:
+                self._node(node, scope, where)
+            except NodeFault as fault:
+                self._failed(node, scope, [fault.at(where)])
+            except VerificationError as error:
+                self._failed(node, scope, [Fault(1119, where, fault.message) for fault in error.faults])
+            except TileworkError as error:
+                self._failed(node, scope, [Fault(1119, where, error.message)])
+
+    def _failed(self, node: NodeProto, scope: Scope, faults: Sequence[Fault]) -> None:
+        self.faults.extend(faults)
+        scope.update((name, None) for name in node.output)
+
+    # -- one node ------------------------------------------------------------------------------------------------------
+    def _node(self, proto: NodeProto, scope: Scope, where: str) -> None:
+        operands: list[Operand | None] = []
+        for name in proto.input:
+            operand = scope[name] if name else None
+            if name and operand is None:
+                scope.update((output, None) for output in proto.output)
+                return
+            operands.append(operand)
+        self._emitter.location = where
+        node = OnnxNode(proto, self._versions[""], operands, self._emitter, self._model.folder)
+        self._check_types(proto, operands)
+        if proto.op_type == "If":
+            self._decided_branch(node, scope)
+            return
+        results = evaluate(node)
+        if results is None:
+            converter: Callable[[OnnxNode], object] = converters()[proto.op_type]
+            found = converter(node)
+            results = [self._result(r) for r in (found if isinstance(found, tuple) else (found,))]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+        for place, name in enumerate(proto.output):
+            if not name:
+                continue
+            result = results[place] if place < len(results) else None
+            if result is None:
+                raise NodeFault(1123, f"its output {place} ({name!r}) is not supported")
+            if not result.name:
+                result.name = name
+            scope[name] = result
+
+    @staticmethod
+    def _result(found: object) -> Operand | None:
+        return from_value("", found) if isinstance(found, Value) else found if isinstance(found, Operand) else None
+
+    def _check_types(self, proto: NodeProto, operands: Sequence[Operand | None]) -> None:
+        """The element types that the operator's schema allows; operands of one type variable must agree."""
+        schema = schema_of(proto, self._versions)
+        if schema is None:
+            return
+        bound: dict[str, Operand] = {}
+        parameters = schema.inputs
+        for place, operand in enumerate(operands):
+            if operand is None or not parameters:
+                continue
+            parameter = parameters[min(place, len(parameters) - 1)]
+            spelled = f"tensor({ONNX_NAMES.get(operand.dtype, operand.dtype.name)})"
+            if spelled not in parameter.types:
+                raise NodeFault(1119, f"input {place} ({operand.name!r}) is {operand}, a type it does not take")
+            if parameter.type_str.startswith("tensor(") or not parameter.is_homogeneous:
+                continue
+            first = bound.setdefault(parameter.type_str, operand)
+            if first.dtype != operand.dtype:
+                raise NodeFault(1119, f"inputs {first.name!r} ({first}) and {operand.name!r} ({operand}) differ in type")
+
+    def _decided_branch(self, node: OnnxNode, scope: Scope) -> None:
+        """Put the branch of an `If` whose condition is known in the node's place."""
+        operand = node.operand(0)
+        known = operand.known()
+        condition: Dim | None = known.reshape(-1)[0] if known is not None and known.size == 1 else None
+        if condition is None or not condition.is_constant:
+            raise NodeFault(1120, f"its condition ({operand.name!r}) is known only when the model runs")
+        branch = node.graph("then_branch" if condition.constant else "else_branch")
+        if len(branch.output) != len(node.outputs):
+            raise NodeFault(1117, f"it has {len(node.outputs)} outputs, its branch has {len(branch.output)}")
+        inner: Scope = dict(scope)
+        self._run(branch, inner)
+        for name, value in zip(node.outputs, branch.output, strict=True):
+            scope[name] = inner.get(value.name)
+
+    # -- outputs -------------------------------------------------------------------------------------------------------
+    def _output(self, name: str, scope: Scope) -> Value | None:
+        operand = scope.get(name)
+        self._emitter.location = f"output {name}"
+        return None if operand is None else self._emitter.emit(operand)
+
+    def _named(self, names: Sequence[str], values: Sequence[Value]) -> Graph:
+        """The graph whose outputs have the model's names: copies where one value has two, or is an input."""
+        inputs = {value.name for value in self._builder.build([]).inputs}
+        renamed: dict[str, str] = {}
+        outputs: list[Value] = []
+        for name, value in zip(names, values, strict=True):
+            chosen = value
+            if value.name != name and (value.name in inputs or renamed.get(value.name, name) != name):
+                chosen = self._builder.apply_one("reshape", value, shape=value.tensor.shape, location=f"output {name}")
+            renamed[chosen.name] = name
+            outputs.append(chosen)
+        graph = self._builder.build(outputs)
+        symbols = tuple(self._symbols.symbols.values())
+        return rename_values(graph.replace(symbols=symbols), {old: new for old, new in renamed.items() if old != new})

@@ -1,0 +1,294 @@
+"""The structure of a model, checked in full before anything is imported: every fault found is reported.
+
+Native checkers may crash on a damaged file and cost start-up time; these checks read the parsed message only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilework.errors import Fault
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.source import DEEPEST
+
+if TYPE_CHECKING:
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
+    from onnx.defs import OpSchema
+
+OLDEST_OPSET = 7
+NEWEST_OPSET = 28
+"""Versions of the operator set ai.onnx whose operators are known here."""
+
+STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
+
+
+def node_called(node: NodeProto, position: int | None = None) -> str:
+    """How messages name a node: its own name, else its first result."""
+    name = node.name or next((f"-> {output}" for output in node.output if output), "")
+    place = "" if position is None else f"node {position}"
+    return f"{node.op_type or 'operator without a name'} {name or place}".strip()
+
+
+@dataclass(frozen=True)
+class Scope:
+    """A graph of the model with the names that the graphs around it define."""
+
+    graph: GraphProto
+    outer: frozenset[str]
+    depth: int
+    called: str
+
+
+def scopes(model: ModelProto) -> Iterator[Scope]:
+    """Every graph of a model, outer before inner, down to one level below the limit."""
+    left = [Scope(model.graph, frozenset(), 1, "graph")]
+    while left:
+        scope = left.pop()
+        yield scope
+        if scope.depth > DEEPEST:
+            continue
+        inside = [(node, graph) for node in scope.graph.node for graph in _subgraphs(node)]
+        if inside:
+            outer = scope.outer | _defined(scope.graph)
+            left.extend(Scope(g, outer, scope.depth + 1, f"subgraph of {node_called(n)}") for n, g in inside)
+
+
+def _subgraphs(node: NodeProto) -> list[GraphProto]:
+    found: list[GraphProto] = []
+    for attribute in node.attribute:
+        if attribute.HasField("g"):
+            found.append(attribute.g)
+        found.extend(attribute.graphs)
+    return found
+
+
+def _defined(graph: GraphProto) -> frozenset[str]:
+    names = {value.name for value in graph.input}
+    names.update(tensor.name for tensor in graph.initializer)
+    names.update(output for node in graph.node for output in node.output)
+    return frozenset(names - {""})
+
+
+# -- the whole ---------------------------------------------------------------------------------------------------------
+def opsets(model: ModelProto) -> dict[str, int]:
+    """The version of each operator set that the model imports; the standard one under the empty name."""
+    return {"" if o.domain in STANDARD_DOMAINS else o.domain: o.version for o in model.opset_import}
+
+
+def structural_faults(model: ModelProto) -> list[Fault]:
+    """Everything that is wrong with the form of a model: names, order, depth, versions, operands, attributes."""
+    if not model.HasField("graph"):
+        return [Fault(1103, "model", "it has no graph")]
+    faults = list(_version_faults(model))
+    versions = opsets(model)
+    for scope in scopes(model):
+        if scope.depth > DEEPEST:
+            faults.append(Fault(1104, scope.called, f"subgraphs lie more than {DEEPEST} deep"))
+            break
+        faults.extend(_name_faults(scope))
+        for position, node in enumerate(scope.graph.node):
+            faults.extend(_node_faults(node, position, versions))
+        if isinstance(found := sorted_nodes(scope.graph), Fault):
+            faults.append(found)
+    if not model.graph.output:
+        faults.append(Fault(1114, "graph", "it has no output"))
+    return faults
+
+
+def _version_faults(model: ModelProto) -> Iterator[Fault]:
+    seen: set[str] = set()
+    for entry in model.opset_import:
+        domain = "" if entry.domain in STANDARD_DOMAINS else entry.domain
+        if domain in seen:
+            yield Fault(1103, "model", f"the operator set {domain or 'ai.onnx'} is imported twice")
+        seen.add(domain)
+    if any(node.domain in STANDARD_DOMAINS for node in model.graph.node):
+        version = opsets(model).get("")
+        if version is None:
+            yield Fault(1105, "model", "it imports no version of the operator set ai.onnx")
+        elif not OLDEST_OPSET <= version <= newest_opset():
+            yield Fault(1106, "model", f"ai.onnx version {version}; supported: {OLDEST_OPSET} to {newest_opset()}")
+
+
+def newest_opset() -> int:
+    """The newest version both known here and described by the installed package onnx."""
+    from onnx import defs
+
+    return min(NEWEST_OPSET, defs.onnx_opset_version())
+
+
+# -- names -------------------------------------------------------------------------------------------------------------
+def _name_faults(scope: Scope) -> Iterator[Fault]:
+    graph, where = scope.graph, scope.called
+    inputs: set[str] = set()
+    for value in graph.input:
+        if not value.name:
+            yield Fault(1114, where, "an input has no name")
+        elif value.name in inputs:
+            yield Fault(1112, where, f"two inputs are called {value.name!r}")
+        inputs.add(value.name)
+    tensors: set[str] = set()
+    for name in (tensor.name for tensor in graph.initializer):
+        if not name:
+            yield Fault(1103, where, "an initialiser has no name")
+        elif name in tensors:
+            yield Fault(1112, where, f"two initialisers are called {name!r}")
+        tensors.add(name)
+    for tensor in graph.sparse_initializer:
+        yield Fault(1115, where, f"the initialiser {tensor.values.name!r} is sparse")
+    defined = inputs | tensors
+    for node in graph.node:
+        for output in node.output:
+            if output and output in defined:
+                yield Fault(1112, node_called(node), f"it defines {output!r}, which is defined already")
+            defined.add(output)
+    defined.discard("")
+    for position, node in enumerate(graph.node):
+        for name in node.input:
+            if name and name not in defined and name not in scope.outer:
+                yield Fault(1113, node_called(node, position), f"it reads {name!r}, which nothing defines")
+    for output in graph.output:
+        if not output.name:
+            yield Fault(1114, where, "an output has no name")
+        elif output.name not in defined and output.name not in scope.outer:
+            yield Fault(1113, where, f"nothing defines the output {output.name!r}")
+
+
+def sorted_nodes(graph: GraphProto) -> list[NodeProto] | Fault:
+    """The nodes in an order in which they can run (their own order where it is one), or the cycle that forbids it."""
+    makers: dict[str, int] = {}
+    for position, node in enumerate(graph.node):
+        for output in node.output:
+            makers.setdefault(output, position)
+    makers.pop("", None)
+    needs = [
+        sorted({makers[name] for name in _reads(node) if name in makers}) for node in graph.node
+    ]
+    nodes = list(graph.node)
+    if all(need < position for position, wanted in enumerate(needs) for need in wanted):
+        return nodes
+    order: list[int] = []
+    state = [0] * len(nodes)  # 0 not seen, 1 being visited, 2 done
+    for root in range(len(nodes)):
+        stack = [(root, iter(needs[root]))] if not state[root] else []
+        state[root] = state[root] or 1
+        while stack:
+            place, rest = stack[-1]
+            following = next(rest, None)
+            if following is None:
+                state[place] = 2
+                order.append(place)
+                stack.pop()
+            elif state[following] == 1:
+                places = [p for p, _ in stack]
+                cycle = [*places[places.index(following) :], following]
+                text = " needs ".join(node_called(nodes[p], p) for p in cycle[:8])
+                return Fault(1113, "graph", f"nodes need each other's results: {text}")
+            elif state[following] == 0:
+                state[following] = 1
+                stack.append((following, iter(needs[following])))
+    return [nodes[place] for place in order]
+
+
+def _reads(node: NodeProto) -> Iterator[str]:
+    """Names that a node reads, those read inside its subgraphs included."""
+    left: list[tuple[NodeProto, int]] = [(node, 0)]
+    while left:
+        current, depth = left.pop()
+        yield from (name for name in current.input if name)
+        if depth < DEEPEST:
+            for graph in _subgraphs(current):
+                left.extend((inner, depth + 1) for inner in graph.node)
+                yield from (output.name for output in graph.output)
+
+
+# -- one node against its schema ---------------------------------------------------------------------------------------
+def schema_of(node: NodeProto, versions: Mapping[str, int]) -> OpSchema | None:
+    """What the installed package onnx says of the node's operator at the model's version; None where it knows none."""
+    from onnx import defs
+
+    domain = "" if node.domain in STANDARD_DOMAINS else node.domain
+    version = versions.get(domain)
+    if version is None or version < 1:
+        return None
+    try:
+        return defs.get_schema(node.op_type, min(version, 2**31 - 1), domain)
+    except defs.SchemaError:
+        return None
+
+
+def _node_faults(node: NodeProto, position: int, versions: Mapping[str, int]) -> Iterator[Fault]:
+    where = node_called(node, position)
+    if not node.op_type:
+        yield Fault(1103, where, "it names no operator")
+        return
+    schema = schema_of(node, versions)
+    if schema is None:
+        return  # reported with the other unsupported operators
+    count = len(node.input)
+    if not schema.min_input <= count <= schema.max_input:
+        yield Fault(1117, where, f"it has {count} inputs; {_range(schema.min_input, schema.max_input)} are wanted")
+    if not schema.min_output <= len(node.output) <= schema.max_output:
+        wanted = _range(schema.min_output, schema.max_output)
+        yield Fault(1117, where, f"it has {len(node.output)} outputs; {wanted} are wanted")
+    yield from _missing_inputs(node, schema, where)
+    seen: set[str] = set()
+    for attribute in node.attribute:
+        if attribute.name in seen:
+            yield Fault(1108, where, f"attribute {attribute.name!r} is given twice")
+        seen.add(attribute.name)
+        known = schema.attributes.get(attribute.name)
+        if known is None:
+            yield Fault(1108, where, f"the operator has no attribute {attribute.name!r}")
+            continue
+        try:
+            check_attribute(attribute, int(known.type.value))
+        except NodeFault as fault:
+            yield fault.at(where)
+    for name, known in schema.attributes.items():
+        if known.required and name not in seen:
+            yield Fault(1108, where, f"attribute {name!r} is missing")
+
+
+def _missing_inputs(node: NodeProto, schema: OpSchema, where: str) -> Iterator[Fault]:
+    from onnx.defs import OpSchema as Schema
+
+    for place, parameter in enumerate(schema.inputs):
+        if parameter.option != Schema.FormalParameterOption.Single:
+            continue
+        if place < len(node.input) and not node.input[place]:
+            yield Fault(1117, where, f"input {place} ({parameter.name}) is left out and must be given")
+
+
+def _range(least: int, most: int) -> str:
+    return f"{least}" if least == most else f"{least} or more" if most > 2**30 else f"{least} to {most}"
+
+
+_FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 11: "sparse_tensor", 13: "tp"}
+"""The field of an `AttributeProto` by its type number, of the types that hold one value."""
+
+_TYPE_NAMES = {
+    1: "a number", 2: "an integer", 3: "text", 4: "a tensor", 5: "a graph", 6: "numbers", 7: "integers", 8: "texts",
+    9: "tensors", 10: "graphs", 11: "a sparse tensor", 12: "sparse tensors", 13: "a type", 14: "types",
+}  # fmt: skip
+
+
+def check_attribute(attribute: AttributeProto, wanted: int) -> None:
+    """Raise `NodeFault` 1108 unless an attribute holds a value of the type with this number."""
+    if attribute.ref_attr_name:
+        raise NodeFault(1108, f"attribute {attribute.name!r} refers to an attribute of a function around the node")
+    if attribute.type != wanted:
+        got = _TYPE_NAMES.get(attribute.type, "of no known type")
+        raise NodeFault(1108, f"attribute {attribute.name!r} is {got}, it must be {_TYPE_NAMES.get(wanted, wanted)}")
+    field = _FIELDS.get(wanted)
+    if field is not None and not attribute.HasField(field):
+        raise NodeFault(1108, f"attribute {attribute.name!r} has no value")
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """Some names in one line, the rest counted."""
+    found = list(names)
+    rest = f" and {len(found) - most} more" if len(found) > most else ""
+    return ", ".join(found[:most]) + rest

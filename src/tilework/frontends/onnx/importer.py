@@ -1,0 +1,103 @@
+"""`import_model`: an ONNX model becomes a `Graph`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Literal
+
+from tilework.errors import Fault, FrontendError, TileworkError, UsageError
+from tilework.frontends.onnx.body import BodyImporter
+from tilework.frontends.onnx.check import structural_faults
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.full_check import checker_words
+from tilework.frontends.onnx.signature import declared_inputs, given_extents, unsupported_operators
+from tilework.frontends.onnx.source import LoadedModel, Source, load
+from tilework.frontends.onnx.symbols import SymbolTable
+from tilework.frontends.onnx.unify import Unified
+from tilework.graph.graph import Graph
+
+
+Check = Literal["own", "auto", "full"]
+
+MOST_RESTARTS = 1000
+"""Times that an import starts again after learning that a free dimension has one value or equals another."""
+
+
+def import_model(source: Source, shapes: Mapping[str, Sequence[int]] | None = None, *, check: Check = "auto") -> Graph:
+    """Import an ONNX model.
+
+    Dimensions that the model leaves free become symbols (one per name in the model); shape arithmetic is evaluated on
+    them, so that one graph serves every extent. Bounds that the operators need become bounds of the symbols. Two free
+    dimensions that meet in an elementwise operator are taken to be equal.
+
+    Args:
+        source: the path of a file, its bytes, or a `ModelProto` (not changed). Data files must lie in the file's folder.
+        shapes: extents of inputs by name, in elements; -1 leaves a dimension as the model has it.
+        check: `"own"` runs Tilework's checks alone, `"auto"` adds the words of ONNX's checker (in a child process)
+            where those find damage, `"full"` always runs it.
+
+    Returns:
+        The graph; inputs and outputs have the model's names, node locations are ONNX node names. Initialisers are
+        constants, also those listed among the inputs.
+
+    Raises:
+        FrontendError: 1101-1124; `faults` lists everything that was found.
+        MissingPackageError: 1007, without the package onnx.
+    """
+    if check not in ("own", "auto", "full"):
+        raise UsageError(1002, f"check is {check!r}", hint="use 'own', 'auto' or 'full'")
+    model = load(source)
+    try:
+        return _import(model, dict(shapes or {}), check)
+    except UnicodeDecodeError:
+        raise _error(model, [Fault(1103, "model", "a name in it is no UTF-8 text")], check) from None
+    except RecursionError:
+        raise _error(model, [Fault(1104, "model", "expressions or subgraphs are nested too deep")], check) from None
+
+
+def _import(model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Check) -> Graph:
+    faults = structural_faults(model.proto)
+    if faults:
+        raise _error(model, faults, check)
+    if check == "full":
+        words = checker_words(model)
+        if words is not None:
+            raise _error(model, [Fault(1122, "onnx.checker", words)], "own")
+    faults = unsupported_operators(model.proto)
+    inputs, found = declared_inputs(model.proto)
+    given, wrong = given_extents(inputs, shapes)
+    faults += [*found, *wrong]
+    if faults:
+        raise _error(model, faults, "own")
+    for _ in range(MOST_RESTARTS):
+        symbols = SymbolTable(given)
+        try:
+            importer = BodyImporter(model, symbols)
+            graph = importer.whole(inputs)
+        except Unified as learnt:
+            value = learnt.value if isinstance(learnt.value, int) else symbols.key(learnt.value)
+            given[symbols.key(learnt.symbol)] = value
+            continue
+        except NodeFault as fault:
+            raise _error(model, [fault.at("model")], "own") from None
+        except TileworkError as error:
+            raise _error(model, [Fault(error.code, error.where or "model", error.message)], "own") from error
+        if importer.faults:
+            raise _error(model, importer.faults, "own")
+        return graph
+    raise _error(model, [Fault(1121, "model", "its free dimensions contradict each other")], "own")
+
+
+_DAMAGE = frozenset({1103, 1104, 1108, 1109, 1112, 1113, 1114, 1117})
+"""Codes after which ONNX's own checker is asked too."""
+
+
+def _error(model: LoadedModel, faults: Sequence[Fault], check: Check) -> FrontendError:
+    """One error with every fault; its code is the first one's."""
+    listed = list(dict.fromkeys(faults))
+    if check != "own" and any(fault.code in _DAMAGE for fault in listed):
+        words = checker_words(model)
+        if words is not None:
+            listed.append(Fault(1122, "onnx.checker", words))
+    count = f"{len(listed)} fault{'s' if len(listed) != 1 else ''}"
+    return FrontendError(listed[0].code, f"{model.called} cannot be imported: {count}", faults=listed)

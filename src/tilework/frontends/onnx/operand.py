@@ -1,0 +1,79 @@
+"""An ONNX value while it is imported: a graph value, a constant, or a small tensor of symbolic integers."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from tilework.dims import Dim, dim
+from tilework.dtypes import DType, dtype_of, integer_range
+from tilework.graph.graph import Array, Value
+
+DimArray: TypeAlias = "np.ndarray[Any, np.dtype[np.object_]]"
+"""An object array whose elements are all `Dim` (booleans are 0 and 1)."""
+
+LARGEST_KNOWN = 4096
+"""Elements up to which a tensor of integers is followed symbolically."""
+
+
+class Operand:
+    """One ONNX value. At least one of `value`, `array`, `dims` is set; `emit` of the emitter makes a value of the rest."""
+
+    __slots__ = ("array", "dims", "dtype", "name", "shape", "value")
+
+    def __init__(
+        self, name: str, dtype: DType, shape: tuple[Dim, ...], *, value: Value | None = None,
+        array: Array | None = None, dims: DimArray | None = None,
+    ) -> None:
+        self.name = name
+        self.dtype = dtype
+        self.shape = shape
+        self.value = value
+        self.array = array
+        self.dims = dims
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+    def known(self) -> DimArray | None:
+        """Its elements as dims, where it is a small tensor of integers or booleans that are known before it runs."""
+        if self.dims is None and self.array is not None and self.array.size <= LARGEST_KNOWN:
+            if not (self.dtype.is_integer or self.dtype.kind == "boolean"):
+                return None
+            self.dims = dim_array([dim(int(entry)) for entry in self.array.reshape(-1)], self.array.shape)
+        return self.dims
+
+    def __str__(self) -> str:
+        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+
+
+def from_value(name: str, value: Value) -> Operand:
+    """The operand of a graph value."""
+    return Operand(name, value.tensor.dtype, value.tensor.shape, value=value)
+
+
+def from_array(name: str, array: Array) -> Operand:
+    """The operand of a constant."""
+    return Operand(name, dtype_of(array), tuple(dim(extent) for extent in array.shape), array=array)
+
+
+def from_dims(name: str, dims: DimArray, dtype: DType) -> Operand:
+    """The operand of a tensor of symbolic integers; a constant where none is symbolic, wrapped as its type wraps."""
+    shape = tuple(dim(extent) for extent in dims.shape)
+    entries: list[Dim] = list(dims.reshape(-1))
+    if any(not entry.is_constant for entry in entries):
+        return Operand(name, dtype, shape, dims=dims)
+    low, high = integer_range(dtype)
+    span = high - low + 1
+    array = np.array([(entry.constant - low) % span + low for entry in entries], dtype.numpy).reshape(dims.shape)
+    return Operand(name, dtype, shape, array=array)
+
+
+def dim_array(entries: list[Dim], shape: tuple[int, ...]) -> DimArray:
+    """An object array of dims (numpy would make a number of a lone one)."""
+    found = np.empty(len(entries), dtype=object)
+    for position, entry in enumerate(entries):
+        found[position] = entry
+    return found.reshape(shape)

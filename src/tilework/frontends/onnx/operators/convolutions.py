@@ -1,0 +1,143 @@
+"""Convolutions and their transposes, one to three spatial dimensions (and more)."""
+
+from __future__ import annotations
+
+from tilework import dtypes
+from tilework.dims import Dim, dim
+from tilework.frontends.onnx.converters import Converter
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.node import OnnxNode, fixed_extent
+from tilework.frontends.onnx.operators.normalizations import per_channel
+from tilework.frontends.onnx.unify import require_equal
+from tilework.frontends.onnx.windows import Pads, read_window, spatial_pads
+from tilework.graph.graph import Value
+
+
+def _kernel(node: OnnxNode, value: Value, weight: Value) -> tuple[int, ...]:
+    """The window of the weights, checked against the input and the attribute `kernel_shape`."""
+    rank = value.tensor.rank
+    if rank < 3 or weight.tensor.rank != rank:
+        raise NodeFault(1119, f"input {value.type} and weights {weight.type} must have one rank, 3 or more")
+    size = tuple(fixed_extent(extent, "an extent of the weights") for extent in weight.tensor.shape[2:])
+    if node.given("kernel_shape") and node.integers("kernel_shape") != size:
+        raise NodeFault(1108, f"attribute 'kernel_shape' is {list(node.integers('kernel_shape'))}, the weights have {list(size)}")
+    if 0 in size:
+        raise NodeFault(1119, f"the weights {weight.type} have no elements")
+    return size
+
+
+def _groups(node: OnnxNode, channels: Dim, weight: Value) -> int:
+    groups = node.integer("group", 1)
+    if groups < 1 or channels % groups != 0 or weight.tensor.shape[0] % groups != 0:
+        raise NodeFault(1108, f"attribute 'group' is {groups}; input {channels} and weights {weight.type} do not divide")
+    require_equal(node.symbols, channels, weight.tensor.shape[1] * groups, "channels of input and weights")
+    return groups
+
+
+def _convolve(
+    node: OnnxNode, value: Value, weight: Value, strides: tuple[int, ...], padding: Pads, groups: int,
+    dilations: tuple[int, ...], spread: tuple[int, ...],
+) -> Value:
+    places = tuple(range(value.tensor.rank))
+    return node.emit.apply(
+        "convolution", value, weight, window_strides=strides, padding=padding, lhs_dilation=spread,
+        rhs_dilation=dilations, feature_group_count=groups, input_dimensions=places, kernel_dimensions=places,
+        output_dimensions=places,
+    )  # fmt: skip
+
+
+def _add_bias(node: OnnxNode, found: Value, position: int) -> Value:
+    if not node.has(position):
+        return found
+    return node.emit.apply("add", found, per_channel(node.emit, node.value(position), found))
+
+
+def _convolution(node: OnnxNode) -> Value:
+    value, weight = node.value(0), node.value(1)
+    size = _kernel(node, value, weight)
+    groups = _groups(node, value.tensor.shape[1], weight)
+    window = read_window(node, value.tensor.shape[2:], size)
+    found = _convolve(
+        node, value, weight, window.strides, window.padding, groups, window.dilations, (1,) * len(size)
+    )
+    return _add_bias(node, found, 2)
+
+
+def _convolution_of_integers(node: OnnxNode) -> Value:
+    """Zero points are taken off first; the sums are 32-bit integers."""
+    value, weight = node.value(0), node.value(1)
+    emit = node.emit
+    size = _kernel(node, value, weight)
+    groups = _groups(node, value.tensor.shape[1], weight)
+    window = read_window(node, value.tensor.shape[2:], size)
+    wide = emit.convert(value, dtypes.int32)
+    kernel = emit.convert(weight, dtypes.int32)
+    if node.has(2):
+        wide = emit.apply("subtract", wide, emit.convert(emit.reshape(node.value(2), ()), dtypes.int32))
+    if node.has(3):
+        zero = node.value(3)
+        shape = (*zero.tensor.shape, *(1,) * (weight.tensor.rank - 1)) if zero.tensor.rank else ()
+        kernel = emit.apply("subtract", kernel, emit.convert(emit.reshape(zero, shape), dtypes.int32))
+    return _convolve(node, wide, kernel, window.strides, window.padding, groups, window.dilations, (1,) * len(size))
+
+
+def _transposed(node: OnnxNode) -> Value:
+    """A convolution over the input spread by the strides, with the weights turned round."""
+    value, weight, emit = node.value(0), node.value(1), node.emit
+    size = _kernel(node, value, weight)
+    rank = len(size)
+    groups = _transposed_groups(node, value, weight)
+    strides, dilations = node.positives("strides", rank), node.positives("dilations", rank)
+    reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
+    padding = tuple(
+        (dim(span - 1) - low, dim(span - 1) - high)
+        for span, (low, high) in zip(reach, _cut(node, value.tensor.shape[2:], strides, reach), strict=True)
+    )
+    inputs, outputs = (fixed_extent(extent, "a channel count") for extent in weight.tensor.shape[:2])
+    split = emit.reshape(weight, (groups, inputs // groups, outputs, *size))
+    turned = emit.transpose(split, (0, 2, 1, *range(3, 3 + rank)))
+    kernel = emit.reshape(turned, (groups * outputs, inputs // groups, *size))
+    kernel = emit.reverse(kernel, tuple(axis + 2 for axis, extent in enumerate(size) if extent > 1))
+    found = _convolve(node, value, kernel, (1,) * rank, padding, groups, dilations, strides)
+    return _add_bias(node, found, 2)
+
+
+def _transposed_groups(node: OnnxNode, value: Value, weight: Value) -> int:
+    groups = node.integer("group", 1)
+    channels = weight.tensor.shape[0]
+    if groups < 1 or channels % groups != 0:
+        raise NodeFault(1108, f"attribute 'group' is {groups}, it must divide the {channels} channels")
+    require_equal(node.symbols, value.tensor.shape[1], channels, "channels of input and weights")
+    return groups
+
+
+def _cut(node: OnnxNode, spatial: tuple[Dim, ...], strides: tuple[int, ...], reach: list[int]) -> list[tuple[Dim, Dim]]:
+    """What is cut from each side of the full result; less than nothing where output padding adds to it."""
+    rank = len(reach)
+    extra = node.integers("output_padding", (0,) * rank)
+    if len(extra) != rank or any(not 0 <= e < 2**31 for e in extra):
+        raise NodeFault(1108, f"attribute 'output_padding' is {list(extra)}; {rank} entries of 0 or more are needed")
+    automatic = node.choice("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
+    wanted: tuple[Dim, ...] | None = None
+    if node.given("output_shape"):
+        given = node.integers("output_shape")[-rank:]
+        if len(given) != rank or any(not 0 < e < 2**31 for e in given):
+            raise NodeFault(1108, f"attribute 'output_shape' is {list(given)}; {rank} positive entries are needed")
+        wanted = tuple(map(dim, given))
+    elif automatic in ("SAME_UPPER", "SAME_LOWER"):
+        wanted = tuple(extent * stride for extent, stride in zip(spatial, strides, strict=True))
+    if wanted is None:
+        pads = spatial_pads(node, rank) if automatic == "NOTSET" else [(0, 0)] * rank
+        return [(dim(low), dim(high - more)) for (low, high), more in zip(pads, extra, strict=True)]
+    found: list[tuple[Dim, Dim]] = []
+    for axis, extent in enumerate(spatial):
+        total = strides[axis] * (extent - 1) + extra[axis] + reach[axis] - wanted[axis]
+        half = node.symbols.simplify(total // 2)
+        low, high = (half, total - half) if automatic == "SAME_UPPER" else (total - half, half)
+        found.append((low, high - extra[axis]))
+    return found
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Conv": _convolution, "ConvInteger": _convolution_of_integers, "ConvTranspose": _transposed,
+}  # fmt: skip

@@ -1,0 +1,231 @@
+"""Element by element: arithmetic, comparisons, logic, bits, casts. ONNX broadcasts as numpy does (since version 7)."""
+
+from __future__ import annotations
+
+import math
+
+from tilework import dtypes
+from tilework.dtypes import DType
+from tilework.frontends.onnx.converters import Converter
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.node import OnnxNode, element
+from tilework.frontends.onnx.tensors import element_type
+from tilework.graph.graph import Value
+
+
+def _unary(operator: str) -> Converter:
+    return lambda node: node.emit.apply(operator, node.value(0))
+
+
+def _binary(operator: str) -> Converter:
+    return lambda node: node.emit.apply(operator, node.value(0), node.value(1))
+
+
+def _compare(direction: str) -> Converter:
+    return lambda node: node.emit.compare(direction, node.value(0), node.value(1))
+
+
+def _folded(operator: str) -> Converter:
+    """Any number of operands, joined from the left."""
+
+    def convert(node: OnnxNode) -> Value:
+        total, *rest = node.values()
+        for value in rest:
+            total = node.emit.apply(operator, total, value)
+        return total
+
+    return convert
+
+
+def _mean(node: OnnxNode) -> Value:
+    total = _folded("add")(node)
+    assert isinstance(total, Value)
+    return node.emit.apply("divide", total, len(node.operands))
+
+
+def _reciprocal(node: OnnxNode) -> Value:
+    return node.emit.apply("divide", 1.0, node.value(0))
+
+
+def _power(node: OnnxNode) -> Value:
+    """The result has the base's type; small whole exponents are products."""
+    base = node.value(0)
+    emit = node.emit
+    wanted = element(base)
+    exponent = node.constant_number(1)
+    if exponent in (1, 2, 3) and node.operand(1).rank <= base.tensor.rank:
+        found = base
+        for _ in range(int(exponent) - 1):
+            found = emit.apply("multiply", found, base)
+        return found
+    power = node.value(1)
+    if element(power) == wanted:
+        return emit.apply("power", base, power)
+    if wanted.is_floating or not element(power).is_floating:
+        return emit.apply("power", base, emit.convert(power, wanted))
+    wide = emit.apply("power", emit.convert(base, dtypes.float64), emit.convert(power, dtypes.float64))
+    return emit.convert(wide, wanted)
+
+
+def _remainder(node: OnnxNode) -> Value:
+    operator = "remainder" if node.flag("fmod") else "floor_remainder"
+    return node.emit.apply(operator, node.value(0), node.value(1))
+
+
+def _shift(node: OnnxNode) -> Value:
+    value = node.value(0)
+    if node.choice("direction", "", ("LEFT", "RIGHT")) == "LEFT":
+        operator = "shift_left"
+    else:
+        operator = "shift_right_logical" if element(value).kind == "unsigned" else "shift_right_arithmetic"
+    return node.emit.apply(operator, value, node.value(1))
+
+
+def _where(node: OnnxNode) -> Value:
+    return node.emit.apply("select", node.value(0), node.value(1), node.value(2))
+
+
+def _clip(node: OnnxNode) -> Value:
+    value = node.value(0)
+    emit = node.emit
+    if node.opset < 11:
+        found = value
+        for name, operator, endless in (("min", "maximum", -math.inf), ("max", "minimum", math.inf)):
+            bound = node.number(name, endless)
+            if node.given(name) and bound != endless:
+                found = emit.apply(operator, found, bound)
+        return found
+    found = value
+    for position, operator, endless in ((1, "maximum", -math.inf), (2, "minimum", math.inf)):
+        if node.has(position) and node.constant_number(position) != endless:
+            bound = node.value(position)
+            if bound.tensor.rank:
+                bound = emit.reshape(bound, ())
+            found = emit.apply(operator, found, bound)
+    return found
+
+
+def cast(node: OnnxNode, value: Value, wanted: DType) -> Value:
+    """A value with another element type, as ONNX's Cast: to bool is `!= 0`, to 8-bit floats saturates on demand."""
+    emit = node.emit
+    if element(value) == wanted:
+        return value
+    if wanted.kind == "boolean":
+        return emit.compare("NE", value, 0)
+    if wanted.is_floating and wanted.bits == 8 and node.flag("saturate", True):
+        import ml_dtypes
+
+        largest = float(ml_dtypes.finfo(wanted.numpy).max)
+        if not (element(value).is_floating and element(value).bits == 8):
+            value = emit.apply("minimum", emit.apply("maximum", value, -largest), largest)
+    return emit.convert(value, wanted)
+
+
+def _cast(node: OnnxNode) -> Value:
+    return cast(node, node.value(0), element_type(node.integer("to")))
+
+
+def _cast_like(node: OnnxNode) -> Value:
+    return cast(node, node.value(0), node.operand(1).dtype)
+
+
+def _bit_cast(node: OnnxNode) -> Value:
+    wanted = element_type(node.integer("to"))
+    return node.emit.apply("bitcast_convert", node.value(0), dtype=wanted)
+
+
+def _is_infinite(node: OnnxNode) -> Value:
+    value = node.value(0)
+    emit = node.emit
+    negative, positive = node.flag("detect_negative", True), node.flag("detect_positive", True)
+    if not negative and not positive:
+        return emit.fill(False, dtypes.boolean, value.tensor.shape)
+    found = emit.apply("is_inf", value)
+    if negative and positive:
+        return found
+    return emit.apply("and", found, emit.compare("GT" if positive else "LT", value, 0.0))
+
+
+def _not(node: OnnxNode) -> Value:
+    return node.emit.apply("not", node.value(0))
+
+
+def _quantisation_axis(node: OnnxNode, position: int, value: Value) -> Value:
+    """A scale or zero point as it broadcasts against the tensor: one for all, or one per element of an axis."""
+    parameter = node.value(position)
+    if parameter.tensor.rank == 0 or parameter.tensor.size == 1:
+        return node.emit.reshape(parameter, ())
+    if parameter.tensor.rank != 1 or node.integer("block_size", 0):
+        raise NodeFault(1123, "scales per block are not supported; per tensor and per axis are")
+    axis = node.axis(node.integer("axis", 1), value.tensor.rank)
+    shape = [parameter.tensor.shape[0] if a == axis else 1 for a in range(value.tensor.rank)]
+    return node.emit.reshape(parameter, shape)
+
+
+def _quantize(node: OnnxNode) -> Value:
+    """saturate(round_half_even(x / scale) + zero_point)."""
+    value = node.value(0)
+    emit = node.emit
+    wanted = node.operand(2).dtype if node.has(2) else dtypes.uint8
+    if not node.has(2) and node.integer("output_dtype", 0):
+        wanted = element_type(node.integer("output_dtype"))
+    scale = emit.convert(_quantisation_axis(node, 1, value), dtypes.float32)
+    scaled = emit.apply("divide", emit.convert(value, dtypes.float32), scale)
+    if not wanted.is_integer:
+        raise NodeFault(1123, f"quantising to {wanted} is not supported; integers are")
+    found = emit.apply("round_nearest_even", scaled)
+    if node.has(2):
+        found = emit.apply("add", found, emit.convert(_quantisation_axis(node, 2, value), dtypes.float32))
+    low, high = dtypes.integer_range(wanted)
+    return emit.convert(emit.apply("minimum", emit.apply("maximum", found, low), high), wanted)
+
+
+def _dequantize(node: OnnxNode) -> Value:
+    """(x - zero_point) * scale."""
+    value = node.value(0)
+    emit = node.emit
+    scale = _quantisation_axis(node, 1, value)
+    wanted = element_type(node.integer("output_dtype", 0)) if node.integer("output_dtype", 0) else element(scale)
+    wide = emit.convert(value, dtypes.int32 if element(value).is_integer else dtypes.float32)
+    if node.has(2):
+        wide = emit.apply("subtract", wide, emit.convert(_quantisation_axis(node, 2, value), element(wide)))
+    return emit.apply("multiply", emit.convert(wide, wanted), emit.convert(scale, wanted))
+
+
+def _dynamic_quantize(node: OnnxNode) -> tuple[Value, Value, Value]:
+    """Scale and zero point from the data's own range, which always includes 0."""
+    value = node.value(0)
+    emit = node.emit
+    axes = tuple(range(value.tensor.rank))
+    high = emit.apply("maximum", emit.reduce(value, axes, "maximum", keep=False), 0.0)
+    low = emit.apply("minimum", emit.reduce(value, axes, "minimum", keep=False), 0.0)
+    scale = emit.apply("divide", emit.apply("subtract", high, low), 255.0)
+    safe = emit.apply("select", emit.compare("EQ", scale, 0.0), emit.scalar(1.0, dtypes.float32), scale)
+    offset = emit.apply("round_nearest_even", emit.apply("divide", emit.apply("negate", low), safe))
+    zero = emit.apply("minimum", emit.apply("maximum", offset, 0.0), 255.0)
+    scaled = emit.apply("add", emit.apply("round_nearest_even", emit.apply("divide", value, safe)), zero)
+    found = emit.apply("minimum", emit.apply("maximum", scaled, 0.0), 255.0)
+    return emit.convert(found, dtypes.uint8), safe, emit.convert(zero, dtypes.uint8)
+
+
+_UNARY = {
+    "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
+    "BitwiseNot": "not", "Ceil": "ceil", "Cos": "cosine", "Cosh": "cosh", "Erf": "erf", "Exp": "exponential",
+    "Floor": "floor", "IsNaN": "is_nan", "Log": "log", "Neg": "negate", "Round": "round_nearest_even",
+    "Sigmoid": "logistic", "Sign": "sign", "Sin": "sine", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
+}  # fmt: skip
+_BINARY = {
+    "Add": "add", "And": "and", "BitwiseAnd": "and", "BitwiseOr": "or", "BitwiseXor": "xor", "Div": "divide",
+    "Mul": "multiply", "Or": "or", "Sub": "subtract", "Xor": "xor",
+}  # fmt: skip
+_COMPARISONS = {"Equal": "EQ", "Greater": "GT", "GreaterOrEqual": "GE", "Less": "LT", "LessOrEqual": "LE"}
+
+CONVERTERS: dict[str, Converter] = {
+    **{name: _unary(operator) for name, operator in _UNARY.items()},
+    **{name: _binary(operator) for name, operator in _BINARY.items()},
+    **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
+    "BitCast": _bit_cast, "BitShift": _shift, "Cast": _cast, "CastLike": _cast_like, "Clip": _clip,
+    "DequantizeLinear": _dequantize, "DynamicQuantizeLinear": _dynamic_quantize, "IsInf": _is_infinite,
+    "Max": _folded("maximum"), "Mean": _mean, "Min": _folded("minimum"), "Mod": _remainder, "Not": _not,
+    "Pow": _power, "QuantizeLinear": _quantize, "Reciprocal": _reciprocal, "Sum": _folded("add"), "Where": _where,
+}  # fmt: skip

@@ -1,0 +1,228 @@
+"""Operators that move elements without changing them: reshapes, transposes, joins, splits, repeats."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from tilework import dtypes
+from tilework.dims import Dim, dim, product
+from tilework.frontends.onnx.converters import Converter
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.node import OnnxNode, Result, fixed_extent
+from tilework.frontends.onnx.operand import Operand
+from tilework.frontends.onnx.unify import require_equal
+from tilework.graph.graph import Value
+
+
+def _identity(node: OnnxNode) -> Operand:
+    return node.operand(0)
+
+
+def _reshape(node: OnnxNode) -> Value:
+    value = node.value(0)
+    wanted = list(node.dims(1, "the shape") if node.opset >= 5 else map(dim, node.integers("shape")))
+    return node.emit.reshape(value, reshaped(node, value.tensor.shape, wanted, node.flag("allowzero")))
+
+
+def reshaped(node: OnnxNode, shape: tuple[Dim, ...], wanted: Sequence[Dim], zero_is_zero: bool) -> tuple[Dim, ...]:
+    """A shape with 0 (the input's own extent) and -1 (what is left) replaced; `NodeFault` 1119 or 1121."""
+    found = list(wanted)
+    if not zero_is_zero:
+        for place, extent in enumerate(found):
+            if extent == 0:
+                if place >= len(shape):
+                    raise NodeFault(1119, f"0 at place {place} of a new shape, the input has {len(shape)} dimensions")
+                found[place] = shape[place]
+    free = [place for place, extent in enumerate(found) if extent == -1]
+    if len(free) > 1 or any(e.is_constant and e.constant < -1 for e in found):
+        raise NodeFault(1119, f"the new shape [{', '.join(map(str, wanted))}] has more than one -1 or a negative extent")
+    total = product(shape)
+    if free:
+        rest = product(extent for place, extent in enumerate(found) if place != free[0])
+        if rest == 0:
+            raise NodeFault(1119, "-1 in a new shape beside an extent of 0 has no one value")
+        left = _quotient(node, shape, [e for place, e in enumerate(found) if place != free[0]])
+        if left * rest != total:
+            fixed = total.is_constant and rest.is_constant
+            raise NodeFault(1119 if fixed else 1121, f"{total} elements do not divide into {rest}")
+        found[free[0]] = left
+    else:
+        require_equal(node.symbols, total, product(found), "elements of the old and the new shape")
+    return tuple(found)
+
+
+def _quotient(node: OnnxNode, shape: Sequence[Dim], divisors: Sequence[Dim]) -> Dim:
+    """Elements divided by some extents; equal extents cancel first, so that symbols divide exactly."""
+    left = list(shape)
+    rest: list[Dim] = []
+    for divisor in divisors:
+        if divisor in left:
+            left.remove(divisor)
+        else:
+            rest.append(divisor)
+    total, by = product(left), product(rest)
+    if by.is_constant and by.constant <= 0:
+        raise NodeFault(1119, f"a new shape has {by} elements beside -1")
+    return node.symbols.simplify(total // by)
+
+
+def _flatten(node: OnnxNode) -> Value:
+    value = node.value(0)
+    shape = value.tensor.shape
+    given = node.integer("axis", 1)
+    axis = len(shape) if given == len(shape) else node.axis(given, len(shape)) if shape else 0
+    return node.emit.reshape(value, (product(shape[:axis]), product(shape[axis:])))
+
+
+def _squeeze(node: OnnxNode) -> Value:
+    value = node.value(0)
+    shape = value.tensor.shape
+    if node.opset >= 13:
+        given = node.fixed(1, "axes") if node.has(1) else None
+    else:
+        given = node.integers("axes") if node.given("axes") else None
+    axes = tuple(a for a, e in enumerate(shape) if e == 1) if given is None else node.axes(given, len(shape))
+    for axis in axes:
+        if shape[axis] != 1:
+            require_equal(node.symbols, shape[axis], dim(1), f"dimension {axis}, which is to be dropped,")
+    return node.emit.drop_dims(value, axes)
+
+
+def _unsqueeze(node: OnnxNode) -> Value:
+    value = node.value(0)
+    given = node.fixed(1, "axes") if node.opset >= 13 else node.integers("axes")
+    return node.emit.expand_dims(value, node.axes(given, value.tensor.rank + len(given)))
+
+
+def _transpose(node: OnnxNode) -> Value:
+    value = node.value(0)
+    rank = value.tensor.rank
+    permutation = node.integers("perm", tuple(reversed(range(rank))))
+    if sorted(permutation) != list(range(rank)):
+        raise NodeFault(1108, f"attribute 'perm' is {list(permutation)}, no order of {rank} dimensions")
+    return node.emit.transpose(value, permutation)
+
+
+def _expand(node: OnnxNode) -> Value:
+    value = node.value(0)
+    wanted = node.dims(1, "the shape")
+    if any(e.is_constant and e.constant < 0 for e in wanted):
+        raise NodeFault(1119, f"the shape [{', '.join(map(str, wanted))}] has a negative extent")
+    return node.emit.broadcast(value, node.emit.joined_shape(value.tensor.shape, wanted))
+
+
+def _tile(node: OnnxNode) -> Value:
+    """Each dim gets a new one before it, along which it repeats; the two are then one."""
+    value, emit = node.value(0), node.emit
+    repeats = node.dims(1, "the repeats")
+    shape = value.tensor.shape
+    if len(repeats) != len(shape) or any(r.is_constant and r.constant < 0 for r in repeats):
+        raise NodeFault(1119, f"repeats [{', '.join(map(str, repeats))}] do not fit {value.type}")
+    if all(r == 1 for r in repeats):
+        return value
+    paired = [extent for pair in zip([dim(1)] * len(shape), shape, strict=True) for extent in pair]
+    repeated = [extent for pair in zip(repeats, shape, strict=True) for extent in pair]
+    spread = emit.broadcast(emit.reshape(value, paired), repeated)
+    return emit.reshape(spread, [r * e for r, e in zip(repeats, shape, strict=True)])
+
+
+def _concat(node: OnnxNode) -> Value:
+    values = node.values()
+    axis = node.axis(node.integer("axis"), values[0].tensor.rank)
+    for value in values[1:]:
+        if value.tensor.rank != values[0].tensor.rank:
+            raise NodeFault(1119, f"operands {values[0].type} and {value.type} differ in rank")
+        for place, (one, other) in enumerate(zip(values[0].tensor.shape, value.tensor.shape, strict=True)):
+            if place != axis:
+                require_equal(node.symbols, one, other, f"dimension {place} of the operands")
+    return node.emit.concatenate(values, axis)
+
+
+def _split(node: OnnxNode) -> tuple[Value, ...]:
+    value = node.value(0)
+    axis = node.axis(node.integer("axis", 0), value.tensor.rank)
+    extent = value.tensor.shape[axis]
+    count = len(node.outputs)
+    if node.opset >= 13 and node.has(1):
+        sizes = list(node.dims(1, "the sizes"))
+    elif node.opset < 13 and node.given("split"):
+        sizes = list(map(dim, node.integers("split")))
+    else:
+        sizes = _even_parts(node, extent, count)
+    if len(sizes) != count or any(s.is_constant and s.constant < 0 for s in sizes):
+        raise NodeFault(1119, f"sizes [{', '.join(map(str, sizes))}] for {count} outputs")
+    require_equal(node.symbols, sum(sizes, dim(0)), extent, f"the sum of the sizes and dimension {axis}")
+    found: list[Value] = []
+    start = dim(0)
+    for size in sizes:
+        found.append(node.emit.slice_axis(value, axis, start, start + size))
+        start = start + size
+    return tuple(found)
+
+
+def _even_parts(node: OnnxNode, extent: Dim, count: int) -> list[Dim]:
+    """Equal parts; since version 18 the last may be smaller."""
+    if node.given("num_outputs") and node.integer("num_outputs") != count:
+        raise NodeFault(1108, f"attribute 'num_outputs' is {node.integer('num_outputs')}, there are {count} outputs")
+    if extent % count == 0:
+        return [extent // count] * count
+    if not node.given("num_outputs"):
+        raise NodeFault(1119 if extent.is_constant else 1121, f"{extent} does not divide into {count} equal parts")
+    size = fixed_extent(extent, "the extent to split")
+    chunk = -(-size // count)
+    return [dim(max(0, min(chunk, size - chunk * part))) for part in range(count)]
+
+
+def _dropout(node: OnnxNode) -> tuple[Result | None, ...]:
+    """Inference: the input itself, and a mask that keeps everything."""
+    if node.has(2) and node.constant_number(2) is None:
+        raise NodeFault(1116, "whether it drops ('training_mode') is known only when the model runs")
+    if node.has(2) and node.constant_number(2) and node.constant_number(1) != 0:
+        raise NodeFault(1123, "dropout in training mode is not supported; inference is")
+    operand = node.operand(0)
+    mask = node.emit.fill(True, dtypes.boolean, operand.shape) if node.wants_output(1) else None
+    if mask is not None and node.opset < 10:
+        mask = node.emit.convert(mask, operand.dtype)
+    return operand, mask
+
+
+def _image(node: OnnxNode, value: Value) -> tuple[Dim, Dim, Dim, Dim, int]:
+    if value.tensor.rank != 4:
+        raise NodeFault(1119, f"the input {value.type} must have four dimensions")
+    block = node.integer("blocksize")
+    if not 0 < block < 2**20:
+        raise NodeFault(1108, f"attribute 'blocksize' is {block}, it must be positive")
+    batch, channels, height, width = value.tensor.shape
+    return batch, channels, height, width, block
+
+
+def _depth_to_space(node: OnnxNode) -> Value:
+    value, emit = node.value(0), node.emit
+    batch, channels, height, width, block = _image(node, value)
+    if channels % (block * block) != 0:
+        raise NodeFault(1119, f"{channels} channels do not divide by {block * block}")
+    left = channels // (block * block)
+    if node.choice("mode", "DCR", ("DCR", "CRD")) == "DCR":
+        split = emit.reshape(value, (batch, block, block, left, height, width))
+        moved = emit.transpose(split, (0, 3, 4, 1, 5, 2))
+    else:
+        split = emit.reshape(value, (batch, left, block, block, height, width))
+        moved = emit.transpose(split, (0, 1, 4, 2, 5, 3))
+    return emit.reshape(moved, (batch, left, height * block, width * block))
+
+
+def _space_to_depth(node: OnnxNode) -> Value:
+    value, emit = node.value(0), node.emit
+    batch, channels, height, width, block = _image(node, value)
+    if height % block != 0 or width % block != 0:
+        raise NodeFault(1119, f"height {height} and width {width} do not divide by {block}")
+    split = emit.reshape(value, (batch, channels, height // block, block, width // block, block))
+    moved = emit.transpose(split, (0, 3, 5, 1, 2, 4))
+    return emit.reshape(moved, (batch, channels * (block * block), height // block, width // block))
+
+
+CONVERTERS: dict[str, Converter] = {
+    "Concat": _concat, "DepthToSpace": _depth_to_space, "Dropout": _dropout, "Expand": _expand, "Flatten": _flatten,
+    "Identity": _identity, "Reshape": _reshape, "SpaceToDepth": _space_to_depth, "Split": _split, "Squeeze": _squeeze,
+    "Tile": _tile, "Transpose": _transpose, "Unsqueeze": _unsqueeze,
+}  # fmt: skip

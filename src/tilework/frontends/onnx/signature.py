@@ -1,0 +1,129 @@
+"""Inputs of a model, the extents given for them, and what the model uses that cannot be imported."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tilework.dtypes import DType
+from tilework.errors import Fault
+from tilework.frontends.onnx.check import STANDARD_DOMAINS, listed, node_called, opsets, schema_of, scopes
+from tilework.frontends.onnx.converters import converters
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, ValueInfoProto
+
+CONTROL_FLOW = frozenset({"If"})
+"""Operators with subgraphs that the importer itself takes apart."""
+
+
+@dataclass(frozen=True)
+class FreeDim:
+    """A dimension that the model leaves free: its key (the model's name for it, or its place) and what to call it."""
+
+    key: str
+    stem: str
+
+
+@dataclass(frozen=True)
+class DeclaredInput:
+    """An input as the model declares it."""
+
+    name: str
+    dtype: DType
+    shape: tuple[int | FreeDim, ...]
+
+
+def declared_inputs(model: ModelProto) -> tuple[list[DeclaredInput], list[Fault]]:
+    """The inputs that are no initialisers, and what is wrong with the others."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    found: list[DeclaredInput] = []
+    faults: list[Fault] = []
+    for value in model.graph.input:
+        if value.name in constants:
+            continue
+        try:
+            found.append(_declared(value))
+        except NodeFault as fault:
+            faults.append(fault.at(f"input {value.name}"))
+    return found, faults
+
+
+def _declared(value: ValueInfoProto) -> DeclaredInput:
+    kind = value.type.WhichOneof("value")
+    if kind != "tensor_type":
+        if kind is None:
+            raise NodeFault(1114, "it has no type")
+        raise NodeFault(1115, f"it is a {kind.removesuffix('_type').replace('_', ' ')}, not a tensor")
+    tensor = value.type.tensor_type
+    dtype = element_type(tensor.elem_type)
+    if not tensor.HasField("shape"):
+        raise NodeFault(1114, "its number of dimensions is not declared")
+    shape: list[int | FreeDim] = []
+    for place, extent in enumerate(tensor.shape.dim):
+        if extent.WhichOneof("value") == "dim_value" and extent.dim_value >= 0:
+            if extent.dim_value > MOST_ELEMENTS:
+                raise NodeFault(1124, f"dimension {place} is {extent.dim_value}")
+            shape.append(extent.dim_value)
+        elif extent.dim_param:
+            shape.append(FreeDim(extent.dim_param, extent.dim_param))
+        else:
+            # a key that no name in a model can be confused with
+            shape.append(FreeDim(f"{value.name}[{place}] (unnamed)", f"{value.name}_{place}"))
+    return DeclaredInput(value.name, dtype, tuple(shape))
+
+
+def given_extents(
+    inputs: Sequence[DeclaredInput], shapes: Mapping[str, Sequence[int]]
+) -> tuple[dict[str, int | str], list[Fault]]:
+    """The values of free dimensions that follow from the shapes a caller gives, by key."""
+    known = {declared.name: declared for declared in inputs}
+    given: dict[str, int | str] = {}
+    faults: list[Fault] = []
+    for name, shape in shapes.items():
+        declared = known.get(name)
+        where = f"shape of {name}"
+        if declared is None:
+            faults.append(Fault(1118, where, f"the model has no such input; it has {listed(known) or 'none'}"))
+            continue
+        if len(shape) != len(declared.shape):
+            faults.append(Fault(1118, where, f"it has {len(shape)} dimensions, the input has {len(declared.shape)}"))
+            continue
+        for place, (extent, wanted) in enumerate(zip(shape, declared.shape, strict=True)):
+            if extent == -1:
+                continue
+            if extent < 0 or extent > MOST_ELEMENTS:
+                faults.append(Fault(1118, where, f"dimension {place} is {extent}"))
+            elif isinstance(wanted, int):
+                if wanted != extent:
+                    faults.append(Fault(1118, where, f"dimension {place} is {extent}, the model has {wanted} there"))
+            elif given.setdefault(wanted.key, int(extent)) != extent:
+                other = given[wanted.key]
+                faults.append(Fault(1118, where, f"dimension {place} ({wanted.stem}) is {extent} here and {other} before"))
+    return given, faults
+
+
+def unsupported_operators(model: ModelProto) -> list[Fault]:
+    """One fault per operator that cannot be imported, with the nodes that use it."""
+    versions = opsets(model)
+    known = converters()
+    users: dict[tuple[int, str], list[str]] = {}
+    for scope in scopes(model):
+        for node in scope.graph.node:
+            standard = node.domain in STANDARD_DOMAINS
+            if standard and (node.op_type in known or node.op_type in CONTROL_FLOW):
+                if schema_of(node, versions) is not None:
+                    continue
+                what = (1107, f"{node.op_type} does not exist in version {versions.get('', 0)} of ai.onnx")
+            elif standard:
+                what = (1107, f"{node.op_type} is not supported")
+            else:
+                what = (1105, f"{node.op_type} of the domain {node.domain!r} is not supported")
+            users.setdefault(what, []).append(node_called(node))
+    return [
+        Fault(code, "operators", f"{text} ({len(nodes)} node{'s' if len(nodes) != 1 else ''}: {listed(nodes, 5)})")
+        for (code, text), nodes in users.items()
+    ]

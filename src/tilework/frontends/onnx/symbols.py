@@ -1,0 +1,105 @@
+"""The symbols of an imported model: names from its free dimensions, bounds from what its operators need."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Mapping
+
+from tilework.dims import Bound, Dim, Symbol, dim
+
+_RESERVED = frozenset({"max", "min", "measured", "in", "step"})
+
+
+class SymbolTable:
+    """Names, bounds and original spellings of a model's symbols; bounds only ever become tighter.
+
+    A bound that an operator needs (an image at least as large as the window) becomes part of the symbol, so that a
+    call outside it is refused at the door.
+    """
+
+    def __init__(self, given: Mapping[str, int | str] | None = None) -> None:
+        """`given`: by key, the extent that a free dimension has, or the key of another that it equals."""
+        self._given = dict(given or {})
+        self._symbols: dict[str, Symbol] = {}
+        self._by_key: dict[str, Dim] = {}
+        self._keys: dict[str, str] = {}
+        self._bounds: dict[str, tuple[Bound, Bound]] = {}
+
+    @property
+    def bounds(self) -> Mapping[str, tuple[Bound, Bound]]:
+        """The bounds of every symbol by name."""
+        return self._bounds
+
+    @property
+    def symbols(self) -> Mapping[str, Symbol]:
+        return self._symbols
+
+    def key(self, name: str) -> str:
+        """The key of the free dimension that a symbol stands for."""
+        return self._keys[name]
+
+    def free(self, key: str, stem: str) -> Dim:
+        """The free dimension with a key: always the same symbol, called like `stem` as far as that is an identifier."""
+        seen = {key}
+        while key in self._given:
+            value = self._given[key]
+            if isinstance(value, int):
+                return dim(value)
+            if value in seen:
+                break
+            key, stem = value, value
+            seen.add(key)
+        found = self._by_key.get(key)
+        if found is None:
+            name = self._name(stem)
+            self._set(Symbol(name))
+            self._keys[name] = key
+            found = self._by_key[key] = dim(name)
+        return found
+
+    def _name(self, text: str) -> str:
+        stem = re.sub(r"\W", "_", text, flags=re.ASCII).strip("_") or "dim"
+        if stem[0].isdigit() or keyword.iskeyword(stem) or stem in _RESERVED:
+            stem = f"dim_{stem}"
+        name, count = stem, 1
+        while name in self._symbols:
+            count += 1
+            name = f"{stem}_{count}"
+        return name
+
+    def simplify(self, value: Dim) -> Dim:
+        """The dim with what the bounds decide left out."""
+        return value if value.is_constant else value.simplify(self._bounds)
+
+    def is_positive(self, value: Dim) -> bool:
+        """Whether it is at least 1 whatever the symbols are."""
+        return value.bounds(self._bounds)[0] >= 1
+
+    def decide_at_least(self, value: Dim, least: int) -> bool | None:
+        """Whether value >= least: always, never, or (None) it depends."""
+        low, high = value.bounds(self._bounds)
+        return True if low >= least else False if high < least else None
+
+    def require_at_least(self, value: Dim, least: int) -> bool:
+        """Tighten a symbol so that value >= least always holds; False where it never does or no one bound says so."""
+        decided = self.decide_at_least(value, least)
+        if decided is not None:
+            return decided
+        if len(value.terms) != 1:
+            return False
+        (monomial, factor), rest = value.terms[0], least - value.constant
+        if len(monomial) != 1 or not isinstance(monomial[0], str) or monomial[0] not in self._symbols:
+            return False
+        old = self._symbols[monomial[0]]
+        if factor > 0:
+            self._set(Symbol(old.name, max(old.lower, -(-rest // factor)), old.upper, old.multiple))
+        else:
+            most = rest // factor  # factor x s >= rest with a negative factor: s <= floor(rest / factor)
+            upper = most if old.upper is None else min(old.upper, most)
+            self._set(Symbol(old.name, old.lower, upper, old.multiple))
+        return True
+
+    def _set(self, symbol: Symbol) -> None:
+        self._symbols[symbol.name] = symbol
+        self._bounds[symbol.name] = symbol.bounds

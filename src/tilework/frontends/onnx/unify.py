@@ -1,0 +1,51 @@
+"""Dimensions that an operator needs equal: proved, or made so by giving one free symbol the other's value."""
+
+from __future__ import annotations
+
+from tilework.dims import Dim
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.symbols import SymbolTable
+
+
+class Unified(Exception):  # noqa: N818 - a signal: the import starts again with what was learnt
+    """A symbol that must have one value, or be the same as another symbol."""
+
+    def __init__(self, symbol: str, value: int | str) -> None:
+        super().__init__(symbol, value)
+        self.symbol = symbol
+        self.value = value
+
+
+def require_equal(symbols: SymbolTable, one: Dim, other: Dim, what: str) -> None:
+    """Return if two dims are equal.
+
+    Where they differ and one of them follows from the other as a plain symbol (n must be 1, or n must be m), raise
+    `Unified`: the model runs for no other value. Raises `NodeFault` 1119 (never equal) or 1121 (not known).
+    """
+    gap = symbols.simplify(one - other)
+    if gap == 0:
+        return
+    if gap.is_constant or symbols.decide_at_least(gap, 1) or symbols.decide_at_least(-gap, 1):
+        raise NodeFault(1119, f"{what} must be equal: {one} and {other}")
+    found = _solved(gap)
+    if found is not None:
+        raise found
+    raise NodeFault(1121, f"{what} must be equal: {one} and {other}")
+
+
+def _solved(gap: Dim) -> Unified | None:
+    """The value of a symbol with which the gap is 0: k x n - c = 0, or n - m = 0."""
+    plain = [
+        (monomial[0], factor) for monomial, factor in gap.terms if len(monomial) == 1 and isinstance(monomial[0], str)
+    ]
+    if len(plain) != len(gap.terms):
+        return None
+    if len(plain) == 1:
+        ((name, factor),) = plain
+        value, rest = divmod(-gap.constant, factor)
+        return Unified(str(name), value) if rest == 0 and value >= 0 else None
+    if len(plain) == 2 and not gap.constant:
+        (first, p), (second, q) = plain
+        if p == -q and abs(p) == 1:
+            return Unified(str(second), str(first))
+    return None

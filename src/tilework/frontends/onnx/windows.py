@@ -1,0 +1,86 @@
+"""Windows that slide over spatial dimensions: strides, dilations, padding and output extents, symbolic ones included."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilework.dims import Dim, dim, maximum, minimum
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.node import OnnxNode
+
+Pads = tuple[tuple[Dim, Dim], ...]
+
+_AUTOMATIC = ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER")
+
+
+@dataclass(frozen=True)
+class Window:
+    """A window over the spatial dimensions of an input."""
+
+    size: tuple[int, ...]
+    strides: tuple[int, ...]
+    dilations: tuple[int, ...]
+    padding: Pads
+    """Low and high, as the model asks for it."""
+    extension: tuple[Dim, ...]
+    """What rounding the output up adds to the high side (0 unless `ceil_mode`)."""
+
+    @property
+    def padded(self) -> Pads:
+        """Low and high, with the extension."""
+        return tuple((low, high + more) for (low, high), more in zip(self.padding, self.extension, strict=True))
+
+    @property
+    def is_padded(self) -> bool:
+        return any(p != 0 for pair in self.padded for p in pair)
+
+
+def spatial_pads(node: OnnxNode, rank: int) -> list[tuple[int, int]]:
+    """The attribute `pads`: all low sides, then all high sides."""
+    pads = node.integers("pads", (0,) * (2 * rank))
+    if len(pads) != 2 * rank:
+        raise NodeFault(1108, f"attribute 'pads' has {len(pads)} entries, {2 * rank} are needed")
+    if any(not 0 <= p < 2**31 for p in pads):
+        raise NodeFault(1108, f"attribute 'pads' is {list(pads)}, entries must be 0 or more and below 2**31")
+    return [(pads[axis], pads[axis + rank]) for axis in range(rank)]
+
+
+def read_window(node: OnnxNode, spatial: tuple[Dim, ...], size: tuple[int, ...]) -> Window:
+    """The window of a convolution or pooling over an input with these spatial extents.
+
+    A symbolic extent gets the lower bound that the window needs. Raises `NodeFault` 1108, 1119, 1123.
+    """
+    rank = len(spatial)
+    strides, dilations = node.positives("strides", rank), node.positives("dilations", rank)
+    automatic = node.choice("auto_pad", "NOTSET", _AUTOMATIC)
+    reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
+    padding: list[tuple[Dim, Dim]] = []
+    if automatic in ("SAME_UPPER", "SAME_LOWER"):
+        for extent, stride, span in zip(spatial, strides, reach, strict=True):
+            padding.append(_same(node, extent, stride, span, automatic == "SAME_UPPER"))
+    elif automatic == "VALID":
+        padding = [(dim(0), dim(0))] * rank
+    else:
+        padding = [(dim(low), dim(high)) for low, high in spatial_pads(node, rank)]
+    extension: list[Dim] = []
+    for axis, extent in enumerate(spatial):
+        low, high = padding[axis]
+        room = node.symbols.simplify(extent + low + high - reach[axis])
+        if not node.symbols.require_at_least(room, 0) and room.is_constant:
+            raise NodeFault(1119, f"a window that spans {reach[axis]} is larger than the padded input ({room + reach[axis]})")
+        rounded = node.flag("ceil_mode") and automatic == "NOTSET"
+        extension.append(_rounding(node, extent + low, room, strides[axis]) if rounded else dim(0))
+    return Window(size, strides, dilations, tuple(padding), tuple(extension))
+
+
+def _same(node: OnnxNode, extent: Dim, stride: int, span: int, upper: bool) -> tuple[Dim, Dim]:
+    """Padding with which the output has ceil(extent / stride) elements; the odd one goes to the upper or lower side."""
+    total = node.symbols.simplify(maximum(0, (extent.ceildiv(stride) - 1) * stride + span - extent))
+    half = node.symbols.simplify(total // 2)
+    return (half, total - half) if upper else (total - half, half)
+
+
+def _rounding(node: OnnxNode, before_end: Dim, room: Dim, stride: int) -> Dim:
+    """How far the last window of a rounded-up output reaches past the padded input; no window starts past the input."""
+    count = minimum(room.ceildiv(stride) + 1, (before_end - 1) // stride + 1)
+    return node.symbols.simplify(maximum(0, (count - 1) * stride - room))
