@@ -11,9 +11,9 @@ import numpy as np
 from tilework.dims import IntLike, Symbol
 from tilework.dtypes import DType
 from tilework.errors import Fault, GraphError, VerificationError
-from tilework.graph.graph import Array, Attribute, Constant, Graph, GraphSignature, Node, Value
+from tilework.graph.graph import Array, Attribute, Constant, Graph, GraphSignature, Node, Value, node_location
 from tilework.graph.types import TokenType, ValueType, tensor
-from tilework.ops.operator import TypeFaults, node_location
+from tilework.ops.operator import TypeFaults
 from tilework.ops.registry import operator
 
 
@@ -28,6 +28,7 @@ class GraphBuilder:
         self.name = name
         self.symbols: dict[str, Symbol] = {symbol.name: symbol for symbol in symbols}
         self._enclosing = dict(enclosing or {})
+        self._is_inner = enclosing is not None
         self._inputs: list[Value] = []
         self._constants: list[Constant] = []
         self._nodes: list[Node] = []
@@ -128,14 +129,13 @@ class GraphBuilder:
     ) -> tuple[Value, ...]:
         """As `apply`, with the attributes in a mapping; always a tuple of results."""
         operands = tuple(self.value(v) for v in inputs)
-        node_name = self._node_name(name)
         try:
             types = operator(name).infer_node([v.type for v in operands], attributes, subgraphs)
         except TypeFaults as found:
-            where = node_location(Node(node_name, name, (), (), location=location))
+            where = node_location(Node(f"node {len(self._nodes)}", name, (), (), location=location))
             faults = [Fault(f.code, f.where or where, f.message) for f in found.faults]
             raise VerificationError(f"graph {self.name}", faults) from None
-        return self._add(node_name, name, operands, types, attributes, location, names, subgraphs, "")
+        return self._add(name, operands, types, attributes, location, names, subgraphs, "")
 
     def black_box(
         self,
@@ -150,15 +150,10 @@ class GraphBuilder:
         """Add an operation that the frontend `provider` runs and Tilework does not know."""
         operands = tuple(self.value(v) for v in inputs)
         frozen = {key: _frozen(value) for key, value in attributes.items()}
-        return self._add(self._node_name(name), name, operands, tuple(results), frozen, location, names, (), provider)
-
-    def _node_name(self, name: str) -> str:
-        count = len(self._nodes)
-        return f"{name}.{count}"
+        return self._add(name, operands, tuple(results), frozen, location, names, (), provider)
 
     def _add(
         self,
-        node_name: str,
         name: str,
         operands: Sequence[Value],
         types: Sequence[ValueType],
@@ -177,12 +172,10 @@ class GraphBuilder:
             value = Value(chosen, kind)
             self._values[chosen] = value
             results.append(value)
-        self._nodes.append(
-            Node(
-                node_name, name, tuple(v.name for v in operands), tuple(results), MappingProxyType(dict(attributes)),
-                tuple(subgraphs), location, black_box,
-            )
-        )  # fmt: skip
+        own_name = results[0].name if results else f"{name}.{len(self._nodes)}"
+        inputs = tuple(operand.name for operand in operands)
+        held = MappingProxyType(dict(attributes))
+        self._nodes.append(Node(own_name, name, inputs, tuple(results), held, tuple(subgraphs), location, black_box))
         return tuple(results)
 
     # -- reading -------------------------------------------------------------------------------------------------------
@@ -205,13 +198,13 @@ class GraphBuilder:
     def subgraph(self, name: str) -> GraphBuilder:
         """A builder for a subgraph, which may capture every value made so far; symbols are shared."""
         inner = GraphBuilder(name, (), {**self._enclosing, **self._values})
-        inner.symbols, inner._used, inner._counts = self.symbols, self._used, self._counts
+        inner.symbols, inner._used, inner._counts, inner._is_inner = self.symbols, self._used, self._counts, True
         return inner
 
     def build(self, outputs: Sequence[Value | str], signature: GraphSignature | None = None) -> Graph:
         """The graph with these outputs; not verified. A subgraph declares no symbols: it sees those around it."""
         names = tuple(self.value(v).name for v in outputs)
-        symbols = () if self._enclosing else tuple(self.symbols.values())
+        symbols = () if self._is_inner else tuple(self.symbols.values())
         return Graph(
             self.name, tuple(self._inputs), names, tuple(self._nodes), tuple(self._constants), symbols, signature
         )

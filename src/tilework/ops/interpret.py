@@ -42,8 +42,9 @@ def interpret(
 ) -> tuple[Array, ...]:
     """The outputs of a graph, in order, for these inputs (by name, or in order); inputs are not changed.
 
-    Tokens need not be passed, and come back as `TOKEN`. Symbols get their values from the shapes of the inputs; one that
-    no input's shape determines must be among `symbols`. `black_boxes` has a function for each black box's operator name.
+    Tokens need not be passed, and come back as `TOKEN`. Symbols get their values from the shapes of the inputs; one
+    that no input's shape determines must be among `symbols`. `black_boxes` has a function for each black box's
+    operator name.
 
     Raises `GraphError` 1240 (inputs that do not fit), 1241 (symbols), 1243 (no function for a black box), 1211 (nested
     too deep), 1226 (a result is not of its recorded type), and `RunError` 1242 (a check of the graph failed).
@@ -126,6 +127,7 @@ class _Bindings:
         """Let measured symbols of a subgraph be measured again."""
         for name in names:
             self.values.pop(name, None)
+            self._open = [entry for entry in self._open if name not in entry[0].names()]
 
     def _settle(self, extent: Dim, size: int, where: str, code: int) -> bool:
         unknown = sorted(extent.names() - self.values.keys())
@@ -169,10 +171,10 @@ class _Frame:
         self, graph: Graph, outer: _Frame | None, bindings: _Bindings, black_boxes: Mapping[str, BlackBoxFunction]
     ) -> None:
         self._graph = graph
-        self._outer = outer
+        self.outer = outer
         self._bindings = bindings
         self._black_boxes = black_boxes
-        self._values: dict[str, Array] = {}
+        self.held: dict[str, Array] = {}
 
     @property
     def symbols(self) -> Mapping[str, int]:
@@ -200,14 +202,14 @@ class _Frame:
         graph = self._graph
         for value, array in zip(graph.inputs, arguments, strict=True):
             self._store(value, array, f"subgraph {graph.name}, input {value.name}")
-        self._values.update(graph.constant_arrays)
+        self.held.update(graph.constant_arrays)
         last = _last_uses(graph)
         for place, node in enumerate(graph.nodes):
             operands = [self._find(name, node) for name in node.inputs]
             for value, array in zip(node.outputs, self._run_node(node, operands), strict=True):
                 self._store(value, array, f"{node_location(node)}, result {value.name}")
             for name in last.get(place, ()):
-                self._values.pop(name, None)
+                self.held.pop(name, None)
         return tuple(self._find(name, None) for name in graph.outputs)
 
     def _run_node(self, node: Node, operands: Sequence[Array]) -> Sequence[Array]:
@@ -231,14 +233,14 @@ class _Frame:
     def _store(self, value: Value, array: Array, where: str) -> None:
         if isinstance(value.type, TensorType):
             self._bindings.match(value.type, array, where, 1226)
-        self._values[value.name] = array
+        self.held[value.name] = array
 
     def _find(self, name: str, node: Node | None) -> Array:
         frame: _Frame | None = self
         while frame is not None:
-            if name in frame._values:
-                return frame._values[name]
-            frame = frame._outer
+            if name in frame.held:
+                return frame.held[name]
+            frame = frame.outer
         where = f"graph {self._graph.name}" if node is None else node_location(node)
         raise GraphError(1205, f"nothing has defined {name!r}", where=where)
 

@@ -18,7 +18,6 @@ from tilework.compute.notation import Computation
 from tilework.dims import Dim, Symbol
 from tilework.errors import Fault, GraphError, RunError
 from tilework.graph.graph import Attribute, Graph, Node
-from tilework.graph.graph import node_location as node_location
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer
 
