@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from tilework.dims import Dim, IntLike, Symbol, dim
-from tilework.dtypes import DType, float32
+from tilework.dtypes import DType, boolean, float32
 from tilework.graph.types import tensor
 from tilework.loops.expressions import Expression, Load
 from tilework.loops.program import Access, Argument, Buffer, Compute, Loop, LoopProgram, buffer
-from tilework.plan.buffers import Arena, ArenaPlace, InputPlace, OutputPlace, Place, PlanBuffer
+from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
 from tilework.plan.plan import Plan, PlanInput, PlanOutput, Segment, input_bindings
 from tilework.plan.signature import KernelBuffer, KernelSignature
 from tilework.plan.steps import KernelStep, Step
@@ -104,3 +104,8 @@ def chain() -> Plan:
         (at("a", slot(0)), at("b", slot(size))),
         arena=size * 2,
     )
+
+
+def flag(name: str) -> PlanBuffer:
+    """A constant boolean."""
+    return PlanBuffer(name, (), boolean, "host", ConstantPlace("f00d" + name))

@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.plan.building import N, aligned, at, chain, combine, plan_of, slot, step
+from tests.plan.building import N, aligned, at, chain, combine, flag, plan_of, slot, step
 from tilework.dims import Dim, Symbol, dim, maximum
-from tilework.dtypes import boolean, float32, float64, int64
+from tilework.dtypes import float32, float64, int64
 from tilework.errors import VerificationError
 from tilework.graph.graph import InputPolicy, OutputPolicy
 from tilework.graph.types import tensor
@@ -62,10 +62,6 @@ class Nothing:
 
     def run(self, inputs: object) -> list[np.ndarray]:
         return []
-
-
-def flag(name: str) -> PlanBuffer:
-    return PlanBuffer(name, (), boolean, "host", ConstantPlace("f00d" + name))
 
 
 def test_a_sound_plan_has_no_faults() -> None:

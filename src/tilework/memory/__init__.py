@@ -1,0 +1,1 @@
+"""Where values live in memory: lifetimes, offsets in arenas, bytes used again in place."""
