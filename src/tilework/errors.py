@@ -91,6 +91,23 @@ CODES: dict[int, CodeInfo] = {
     1313: CodeInfo("race", "Two parallel iterations touch the same element and one of them writes it, or a copy in flight is overwritten.", "Make the iterations independent, or put a barrier or wait between them."),
     1314: CodeInfo("barrier not reached", "Some threads of a block reach a barrier that others never reach.", "Put barriers where every thread of the scope comes by."),
     1315: CodeInfo("divisor not positive", "An index divides by a symbolic integer that is zero or negative.", "Bound the symbol from below by 1."),
+    1320: CodeInfo("unknown name in a loop program", "A statement, index or extent names a buffer, loop variable or symbol that does not exist where it stands.", "Declare it, or move the statement inside the loop or storage that provides it."),
+    1321: CodeInfo("name used twice", "Two loops, buffers, symbols or reducers of a program have one name.", "Rename one of them."),
+    1322: CodeInfo("wrong number of indices", "An element of a buffer is named with more or fewer indices than the buffer has dimensions.", "Give one index per dimension."),
+    1323: CodeInfo("types do not agree", "A value has another type than its target, or a load than its buffer.", "Cast the value, or correct the declaration."),
+    1324: CodeInfo("index of an unknown kind", "An index, guard or extent is no sum of loop variables (times symbols), their quotients and remainders, and loaded integers.", "Rewrite the index; a product of two loop variables has no such form."),
+    1325: CodeInfo("index always out of bounds", "An access leaves its buffer whatever the symbols are.", "Correct the index, the loop's extent or the buffer's shape, or guard the statement."),
+    1326: CodeInfo("bad reduction", "A statement's reduction variables, init and reducer do not belong together, or a variable is no enclosing loop.", "Name enclosing loops; an init needs a reducer."),
+    1327: CodeInfo("vectorized loop inside another", "Only one loop on a path can be the lanes of a vector.", "Unroll one of the loops."),
+    1328: CodeInfo("read-only buffer written", "A statement writes an argument that is declared as read.", "Declare the argument as `write` or `accumulate`."),
+    1329: CodeInfo("negative extent", "A loop or a buffer has an extent below zero.", "Extents are at least 0."),
+    1330: CodeInfo("bad reducer", "A reducer's components, parameters and identity do not fit together, or its name is a built-in one's.", "Give one `combine` and one identity per component, over its own parameters."),
+    1331: CodeInfo("wait without a copy", "A wait names a group to which no copy belongs.", "Name the group of a copy."),
+    1350: CodeInfo("names of a computation", "Two axes, stages or symbols of a computation have one name, or a stage names what does not exist.", "Rename one, or declare what is missing."),
+    1351: CodeInfo("bad scan", "A scan has one scan axis, no reduction axes, a reducer and an init.", "Split the stage into a reduction and a scan."),
+    1352: CodeInfo("computation written wrongly", "A call of the functions that build computations does not make sense.", "See the message."),
+    1353: CodeInfo("writes may meet", "A stage may write one element at two points, and has no reducer to combine them.", "Use an index that tells the points apart, or a reducer (`replace` keeps the last)."),
+    1354: CodeInfo("read before it is written", "A stage reads a temporary or output that no earlier stage has written.", "Order the stages so that each comes after those it reads."),
     # 14xx: plans and memory
     1401: CodeInfo("unknown name in a plan", "A plan names a buffer, queue, device, space, arena, input or output that it does not have.", "Add it to the plan's tables, or correct the name."),
     1402: CodeInfo("name used twice in a plan", "Two things of one kind in a plan have the same name, or an event is signalled twice.", "Give each its own name."),
@@ -118,6 +135,13 @@ CODES: dict[int, CodeInfo] = {
     1424: CodeInfo("measured value out of bounds", "A step measured a value outside the bounds of its symbol.", "Compile with wider bounds for the symbol."),
     # 15xx: schedules
     # 16xx: lowering, code generation, machines
+    1602: CodeInfo("bad vectorised loop", "A vectorised loop needs a constant extent of at most 64.", "Split the loop by a constant first and vectorise the inner one."),
+    1603: CodeInfo("no code for this type or function", "Code generation has no instructions for an element type, or for a function of it.", "Cast to a type that has them."),
+    1604: CodeInfo("loop of another machine", "A loop's kind belongs to another kind of machine.", "Schedule the program for the machine that it is compiled for."),
+    1605: CodeInfo("name without meaning", "A statement uses a buffer, variable or parameter that does not exist where the statement stands.", "Verify the loop program; move the statement or the storage."),
+    1606: CodeInfo("storage of changing size", "The size of a stored buffer depends on something that is known only inside a loop.", "Give the storage its largest size."),
+    1607: CodeInfo("parallel iterations may meet", "Iterations of a parallel loop may write the same element.", "Make the loop serial, or give each iteration elements of its own."),
+    1620: CodeInfo("unknown machine", "There is no description of a machine of that name.", "Use one of the names listed, or `host`."),
     1501: CodeInfo("unknown loop or statement", "A schedule step names a loop, a statement or an argument that does not exist.", "Use a name that the message lists."),
     1502: CodeInfo("undecided step", "The checks cannot prove the step legal, so it is refused.", "Schedule so that loops index the result directly, or take the alternative named."),
     1503: CodeInfo("bad trace", "A text is not the trace of a schedule.", "Write traces with trace_to_json."),
@@ -160,6 +184,7 @@ CODES: dict[int, CodeInfo] = {
     1712: CodeInfo("argument needs a copy", "An argument is not contiguous or not aligned, and the input's policy refuses copies.", "Pass a contiguous array, or compile with the policy that copies."),
     # 18xx: faults that compiled code reports while it runs
     1801: CodeInfo("index out of range", "An index that was read from data points outside the tensor that it selects from.", "Check the indices given to the operation named; negative ones count from the end only where the operator says so."),
+    1802: CodeInfo("access out of bounds", "A checked build found an access outside its buffer.", "Report it with the loop program: a schedule or the lowering is wrong."),
     # 19xx: files and packages
 }
 """Every code. Numbers are grouped by hundreds; each group is documented together."""

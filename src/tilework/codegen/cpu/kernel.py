@@ -1,0 +1,102 @@
+"""A loop program as a native kernel: LLVM text and the calling convention it has.
+
+The entry is `i32 NAME(ptr args, ptr pool)`. `args` are int64 slots: the address of the call's error word, the addresses of
+the signature's buffers in order, its symbols in order. A parallel loop is `void NAME_rK(ptr context, i32 chunk, i32
+chunks)`, run by `tilework_pool_run`. The entry returns 0, or 1 when the error word is set: `code << 32 | detail`, where
+`signature.faults[detail]` names the statement.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from tilework.codegen.cpu.printer import Printer
+from tilework.loops.program import LoopProgram, statements
+from tilework.lowering.accumulators import promoted
+from tilework.lowering.lower import lower
+from tilework.machine.cpu import CpuMachine
+from tilework.numerics import Numerics
+from tilework.plan.signature import KernelBuffer, KernelSignature
+
+WORKSPACE_ALIGNMENT = 64
+"""Bytes to which workspaces must be aligned."""
+
+
+@dataclass(frozen=True)
+class KernelText:
+    """LLVM text of one kernel, its calling convention, and the names that its object code exports."""
+
+    name: str
+    signature: KernelSignature
+    ir: str
+    exports: tuple[str, ...]
+
+
+def emit_kernel(
+    program: LoopProgram,
+    machine: CpuMachine,
+    numerics: Numerics,
+    *,
+    checked: bool = False,
+    name: str | None = None,
+    streaming: frozenset[str] = frozenset(),
+) -> KernelText:
+    """LLVM text for a loop program.
+
+    `checked` tests every access against its buffer's extents when it runs (fault 1802). Accesses whose index depends on
+    data are always tested (fault 1801): a bad load gives zero, a bad store does nothing. `streaming` names buffers whose
+    vector stores go past the caches when the buffer is not smaller than the machine's last cache and is 64-byte aligned;
+    each of their nests is then generated in two versions.
+
+    16-bit floats are computed in float32 and rounded where they are stored or cast (by default), or after every operation
+    (where numerics forbid contraction). Partial results of a reduction are kept in the reducer's type for as long as the
+    accumulator is in registers.
+
+    Raises `CodegenError` 1602-1607 for a program that no code can be generated for (see `lowering.lower`).
+    """
+    kernel = name if name is not None else "tilework_" + re.sub(r"[^A-Za-z0-9_]", "_", program.name)
+    module, workspaces = lower(
+        program, numerics, kernel, checked=checked, streaming=streaming, last_level_bytes=machine.last_level_bytes
+    )
+    buffers = [
+        KernelBuffer(a.buffer.name, a.buffer.shape, a.buffer.dtype, a.access, a.buffer.dtype.itemsize)
+        for a in program.arguments
+    ]
+    buffers += [
+        KernelBuffer(b.name, b.shape, b.dtype, "workspace", WORKSPACE_ALIGNMENT) for b in workspaces.values()
+    ]
+    slots = {("buffer", b.name): 1 + i for i, b in enumerate(buffers)}
+    slots |= {("symbol", s.name): 1 + len(buffers) + i for i, s in enumerate(program.symbols)}
+    printer = Printer(slots, x86=machine.architecture == "x86")
+    attributes = f'nounwind "prefer-vector-width"="{machine.vector_bits}"'
+    functions = [
+        printer.function(
+            region,
+            f"define internal void @{region.name}(ptr %context, i32 {printer.name(region.chunk)}, "
+            f"i32 {printer.name(region.chunks)}) {attributes}",
+            ["  ret void"],
+        )
+        for region in module.regions
+        if region.chunk is not None and region.chunks is not None
+    ]
+    last = ["  ret i32 0"]
+    if module.can_fault:
+        last = [
+            "  %word = load ptr, ptr %args, align 8",
+            "  %fault = load atomic i64, ptr %word monotonic, align 8",
+            "  %failed = icmp ne i64 %fault, 0",
+            "  %status = zext i1 %failed to i32",
+            "  ret i32 %status",
+        ]
+    functions.append(
+        printer.function(module.entry, f"define i32 @{kernel}(ptr %args, ptr %pool) {attributes}", last)
+    )
+    parts = [*printer.declared]
+    if printer.zeros:
+        parts.append("@zeros = private constant [512 x i8] zeroinitializer, align 64")
+    parts += functions
+    parts += ["!0 = !{i32 1}", '!1 = !{!"branch_weights", i32 1, i32 1000000}']
+    faults = tuple(s.name for s in statements(promoted(program, numerics).body)) if module.can_fault else ()
+    signature = KernelSignature(kernel, tuple(buffers), program.symbols, faults=faults)
+    return KernelText(kernel, signature, "\n".join(parts) + "\n", (kernel,))

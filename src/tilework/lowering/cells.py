@@ -1,0 +1,201 @@
+"""Buffers kept in registers: each element is a value, or each group of lanes along one dimension is a vector.
+
+An index must be constants (unrolled loops) plus at most the lane, in one and the same dimension. A buffer that is used in
+another way is kept in memory instead; the values are the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from tilework.dims import Dim
+from tilework.loops.expressions import Load, walk as walk_expression
+from tilework.loops.program import AsyncCopy, Compute, Loop, Node, Storage, children, walk
+from tilework.lowering.indices import Indices
+from tilework.lowering.registers import Value
+from tilework.lowering.state import MAX_UNROLLED, State, register_kind
+
+
+@dataclass(frozen=True)
+class CellLayout:
+    """How a buffer lies in registers.
+
+    `home`: the dimension along which `width` lanes form a vector, or None for scalars; `private`: the lane variable
+    when every lane has its own buffer (then each element is a vector of `width`).
+    """
+
+    kind: str
+    home: int | None = None
+    width: int = 0
+    private: str | None = None
+
+
+def unrolls(loop: Loop) -> bool:
+    """Whether a loop's iterations are written out one after another."""
+    count = loop.extent.value
+    return count is not None and (count == 1 or (loop.kind == "unrolled" and count <= MAX_UNROLLED))
+
+
+def accesses(node: Node, name: str) -> Iterator[tuple[Dim, ...] | None]:
+    """Every index with which a buffer is accessed below a node; None for a use that no register can serve."""
+    for found in walk(node):
+        dims: list[Dim] = []
+        if isinstance(found, Compute):
+            dims += found.guards
+            for target in found.targets:
+                dims += target.index
+                if target.buffer == name:
+                    yield target.index
+            for value in found.values:
+                for part in walk_expression(value):
+                    if isinstance(part, Load):
+                        dims += part.index
+                        if part.buffer == name:
+                            yield part.index
+                    elif hasattr(part, "value") and isinstance(part.value, Dim):  # an index used as a number
+                        dims.append(part.value)
+        elif isinstance(found, Loop):
+            dims.append(found.extent)
+            if found.kind == "parallel":
+                yield None
+        elif isinstance(found, AsyncCopy):
+            if name in (found.source.buffer, found.target.buffer):
+                yield None
+            dims += [*found.guards, *found.source.index, *found.target.index]
+        if any(element.buffer == name for d in dims if d.terms for element in d.loads()):
+            yield None
+
+
+class Cells:
+    """Reads and writes elements kept in registers."""
+
+    def __init__(self, state: State, indices: Indices) -> None:
+        self.state = state
+        self.indices = indices
+        self.layouts: dict[str, CellLayout] = {}
+
+    def layout(self, storage: Storage) -> CellLayout | None:
+        """How the buffer of a register storage lies in registers, or None where it must be in memory."""
+        state = self.state
+        buffer = storage.buffer
+        kind = register_kind(buffer.dtype)
+        constants = set(state.environment)
+        lanes: dict[str, int] = {}
+        for node in walk(storage.body):
+            if isinstance(node, Loop):
+                if unrolls(node):
+                    constants.add(node.variable)
+                elif node.kind == "vectorized" and state.lane is None and node.extent.value is not None:
+                    lanes[node.variable] = node.extent.value
+        home: int | None = None
+        width = 0
+        for index in accesses(storage.body, buffer.name):
+            if index is None:
+                return None
+            for position, value in enumerate(index):
+                names = value.names()
+                used = names & lanes.keys()
+                if names - constants - used or (used and not value.affine_in(used)):
+                    return None
+                if not used:
+                    continue
+                (lane, *more) = used
+                if more or value.coefficient(lane) != 1 or home not in (None, position):
+                    return None
+                rest = value - lane
+                if width not in (0, lanes[lane]) or rest.constant % lanes[lane] or any(c % lanes[lane] for _, c in rest.terms):
+                    return None
+                home, width = position, lanes[lane]
+        if state.lane is not None:
+            return CellLayout(kind, None, state.lane.width, state.lane.variable)
+        return CellLayout(kind, home, width)
+
+    # -- access --------------------------------------------------------------------------------------------------------
+    def _key(self, layout: CellLayout, index: tuple[Dim, ...]) -> tuple[tuple[int, ...], int | None]:
+        """The value's key, and the lane wanted of it (None: all)."""
+        key: list[int] = []
+        whole = False
+        for value in index:
+            found = self.indices.resolve(value)
+            whole = whole or bool(found.lane)
+            key.append(found.constant)
+        if layout.private is not None:
+            return tuple(key), self.state.environment.get(layout.private)
+        if layout.home is None or whole:
+            return tuple(key), None
+        at = key[layout.home]
+        key[layout.home] = at // layout.width * layout.width
+        return tuple(key), at % layout.width
+
+    def _stored(self, name: str, layout: CellLayout, key: tuple[int, ...]) -> Value:
+        found = self.state.function.cells.get((name, key))
+        return found if found is not None else self.empty(layout)
+
+    def empty(self, layout: CellLayout) -> Value:
+        """What an element holds before it is written (undefined by the program; zero here)."""
+        zero = 0.0 if layout.kind.startswith("f") else False if layout.kind == "i1" else 0
+        return self.state.builder.constant(layout.kind, zero, layout.width)
+
+    def read(self, name: str, index: tuple[Dim, ...]) -> Value:
+        layout = self.layouts[name]
+        key, lane = self._key(layout, index)
+        found = self._stored(name, layout, key)
+        return found if lane is None else extract(self.state, found, lane)
+
+    def varies(self, name: str, index: tuple[Dim, ...]) -> bool:
+        """Whether the access touches another element (or another lane's buffer) in each lane."""
+        layout = self.layouts[name]
+        if layout.private is not None:
+            return self.state.lane is not None
+        return any(self.indices.resolve(value).lane for value in index)
+
+    def write(self, name: str, index: tuple[Dim, ...], value: Value, mask: Value | None) -> None:
+        layout = self.layouts[name]
+        builder = self.state.builder
+        key, lane = self._key(layout, index)
+        old = self._stored(name, layout, key)
+        if lane is not None:
+            if mask is not None:
+                value = builder.select(mask, value, extract(self.state, old, lane))
+            value = builder.pure("insert", layout.kind, layout.width, (old if old.constant is None else old, value), lane)
+        else:
+            value = builder.wide(value, layout.width)
+            if mask is not None:
+                value = builder.select(mask, value, old)
+        self.state.function.cells[name, key] = value
+
+    def written(self, node: Node, environment: dict[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
+        """The keys of cells that a node writes, with multiplicity; those stored inside it are not yet among `layouts`."""
+        if isinstance(node, Loop) and unrolls(node):
+            for i in range(int(node.extent)):
+                yield from self.written(node.body, {**environment, node.variable: i})
+            return
+        if isinstance(node, Compute):
+            for target in node.targets:
+                layout = self.layouts.get(target.buffer)
+                if layout is None:
+                    continue
+                key = [_constant_part(value, environment) for value in target.index]
+                if layout.home is not None:
+                    key[layout.home] = key[layout.home] // layout.width * layout.width
+                yield target.buffer, tuple(key)
+            return
+        for child in children(node):
+            yield from self.written(child, environment)
+
+
+def _constant_part(value: Dim, environment: dict[str, int]) -> int:
+    """The value with unrolled variables as numbers and the lane as 0."""
+    return int(value.substitute({name: environment.get(name, 0) for name in value.names()}))
+
+
+def extract(state: State, value: Value, lane: int) -> Value:
+    """One lane of a vector (a scalar is every lane of itself)."""
+    builder = state.builder
+    if not value.lanes:
+        return value
+    if value.constant is not None:
+        number = value.constant[lane] if isinstance(value.constant, tuple) else value.constant
+        return builder.constant(value.kind, number)
+    return builder.pure("extract", value.kind, 0, (value,), lane)

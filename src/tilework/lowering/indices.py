@@ -1,0 +1,249 @@
+"""Symbolic integers to values: indices, addresses, extents and conditions.
+
+A dim is taken apart once: a constant, a multiple of the lane, scalar products, and what no multiple of the lane can say.
+Scalar parts are added from the outermost scope inwards, so that each partial sum stands where its operands exist.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilework.dims import Atom, Dim, Extreme, FloorDiv, Loaded, Mod, Monomial
+from tilework.lowering.registers import Value
+from tilework.lowering.state import State
+
+
+@dataclass(frozen=True)
+class Parts:
+    """A dim taken apart: monomials of plain names, others, and every name below the others."""
+
+    dim: Dim
+    plain: tuple[tuple[tuple[str, ...], int], ...]
+    compound: tuple[tuple[Monomial, int, frozenset[str]], ...]
+    inner: frozenset[str]
+
+
+@dataclass
+class Resolved:
+    """constant + lane * (lane number) + scalar terms + terms that vary over the lanes in another way."""
+
+    constant: int
+    lane: int
+    terms: list[tuple[Monomial, int]]
+    vector: list[tuple[Monomial, int]]
+
+    @property
+    def varies(self) -> bool:
+        """Whether it depends on the lane."""
+        return bool(self.lane or self.vector)
+
+
+def _taken_apart(value: Dim) -> Parts:
+    plain: list[tuple[tuple[str, ...], int]] = []
+    compound: list[tuple[Monomial, int, frozenset[str]]] = []
+    inner: set[str] = set()
+    for monomial, coefficient in value.terms:
+        names = tuple(a for a in monomial if isinstance(a, str))
+        if len(names) == len(monomial):
+            plain.append((names, coefficient))
+        else:
+            compound.append((monomial, coefficient, frozenset(Dim(((monomial, 1),)).names())))
+            for atom in monomial:
+                if not isinstance(atom, str):
+                    inner |= Dim((((atom,), 1),)).names()
+    return Parts(value, tuple(plain), tuple(compound), frozenset(inner))
+
+
+class Indices:
+    """Turns dims into values of the current function."""
+
+    def __init__(self, state: State) -> None:
+        self.state = state
+        self.parts: dict[Dim, Parts] = {}
+        self.load_element: Callable[[Loaded], Value]
+        """Loads an element as an i64 (scalar or one a lane); set by `Memory`."""
+
+    def resolve(self, value: Dim) -> Resolved:
+        """The dim in the current place: unrolled variables are numbers, the vectorised one is the lane."""
+        parts = self.parts.get(value)
+        if parts is None:
+            parts = self.parts[value] = _taken_apart(value)
+        environment = self.state.environment
+        if parts.compound and not parts.inner.isdisjoint(environment):
+            return self.resolve(value.substitute(environment))
+        lane_name = self.state.lane.variable if self.state.lane is not None else None
+        constant, lane = value.constant, 0
+        terms: dict[Monomial, int] = {}
+        vector: list[tuple[Monomial, int]] = []
+        for names, coefficient in parts.plain:
+            rest: tuple[str, ...] = ()
+            for name in names:
+                if name in environment:
+                    coefficient *= environment[name]
+                else:
+                    rest = (*rest, name)
+            if not rest:
+                constant += coefficient
+            elif lane_name is not None and lane_name in rest:
+                if len(rest) == 1:
+                    lane += coefficient
+                else:
+                    vector.append((rest, coefficient))
+            else:
+                terms[rest] = terms.get(rest, 0) + coefficient
+        for monomial, coefficient, names in parts.compound:
+            if lane_name in names:
+                vector.append((monomial, coefficient))
+            else:
+                terms[monomial] = terms.get(monomial, 0) + coefficient
+        return Resolved(constant, lane, [(m, c) for m, c in terms.items() if c], vector)
+
+    # -- scalars -------------------------------------------------------------------------------------------------------
+    def value(self, value: Dim) -> Value:
+        """The dim as an i64: a scalar, or one for each lane where it depends on the lane."""
+        if not value.terms:
+            return self.state.builder.integer(value.constant)
+        found = self.resolve(value)
+        scalar = self.scalar(found)
+        return self.by_lane(found, scalar) if found.varies else scalar
+
+    def scalar(self, found: Resolved) -> Value:
+        """What does not depend on the lane, as an i64."""
+        builder = self.state.builder
+        total: Value | None = None
+        for _, part in self.by_depth(found.terms):
+            total = part if total is None else builder.add(total, part)
+        if total is None:
+            return builder.integer(found.constant)
+        return builder.add(total, builder.integer(found.constant))
+
+    def by_depth(self, terms: list[tuple[Monomial, int]]) -> list[tuple[int, Value]]:
+        """Sums of the terms that come to exist in each scope, outermost first."""
+        builder = self.state.builder
+        sums: dict[int, Value] = {}
+        for monomial, coefficient in terms:
+            product = self.product(monomial)
+            part = builder.mul(product, builder.integer(coefficient))
+            have = sums.get(product.depth)
+            sums[product.depth] = part if have is None else builder.add(have, part)
+        return sorted(sums.items())
+
+    def product(self, monomial: Monomial) -> Value:
+        """The product of atoms, multiplied from the outermost scope inwards."""
+        if len(monomial) == 1:
+            return self.atom(monomial[0])
+        builder = self.state.builder
+        values = sorted(map(self.atom, monomial), key=lambda v: (v.lanes > 0, v.depth))
+        total = values[0]
+        for factor in values[1:]:
+            total = builder.mul(total, factor)
+        return total
+
+    def by_lane(self, found: Resolved, scalar: Value) -> Value:
+        """The whole dim, one i64 for each lane, given its scalar part."""
+        builder = self.state.builder
+        assert self.state.lane is not None
+        width = self.state.lane.width
+        total = scalar
+        if found.lane:
+            total = builder.add(scalar, self.lanes(found.lane))
+        for monomial, coefficient in found.vector:
+            total = builder.add(total, builder.mul(self.product(monomial), builder.integer(coefficient)))
+        return builder.wide(total, width)
+
+    def lanes(self, step: int) -> Value:
+        """0, step, 2 step, ... as i64."""
+        assert self.state.lane is not None
+        width = self.state.lane.width
+        return self.state.builder.constant("i64", tuple(step * i for i in range(width)), width)
+
+    def atom(self, atom: Atom) -> Value:
+        """An atom as an i64."""
+        builder = self.state.builder
+        if isinstance(atom, str):
+            if self.state.lane is not None and atom == self.state.lane.variable:
+                return self.lanes(1)
+            number = self.state.environment.get(atom)
+            return self.state.variable(atom) if number is None else builder.integer(number)
+        if isinstance(atom, FloorDiv):
+            return self.quotient(atom.numerator, atom.denominator)
+        if isinstance(atom, Mod):
+            return self.remainder(atom.value, atom.modulus)
+        if isinstance(atom, Extreme):
+            name = "smax" if atom.name == "max" else "smin"
+            total = self.value(atom.arguments[0])
+            for argument in atom.arguments[1:]:
+                total = builder.op(name, "i64", total, self.value(argument))
+            return total
+        return self.load_element(atom)
+
+    # -- division ------------------------------------------------------------------------------------------------------
+    def quotient(self, numerator: Dim, denominator: Dim) -> Value:
+        """Floor division; a symbolic divisor below 1 counts as 1, so that nothing traps before it is used."""
+        builder = self.state.builder
+        a, b, positive = self._operands(numerator, denominator)
+        if positive:
+            return builder.op("udiv", "i64", a, b)
+        k = denominator.value
+        if k is not None and k & (k - 1) == 0:
+            return builder.op("ashr", "i64", a, builder.integer(k.bit_length() - 1))
+        quotient = builder.op("sdiv", "i64", a, b)
+        rest = builder.op("sub", "i64", a, builder.mul(quotient, b))
+        below = builder.compare("slt", rest, builder.integer(0))
+        return builder.add(quotient, builder.op("sext", "i64", below))
+
+    def remainder(self, value: Dim, modulus: Dim) -> Value:
+        """Remainder with the sign of the modulus, which is positive."""
+        builder = self.state.builder
+        a, b, positive = self._operands(value, modulus)
+        k = modulus.value
+        if k is not None and k & (k - 1) == 0:
+            return builder.op("and", "i64", a, builder.integer(k - 1))
+        if positive:
+            return builder.op("urem", "i64", a, b)
+        rest = builder.op("srem", "i64", a, b)
+        below = builder.compare("slt", rest, builder.integer(0))
+        return builder.select(below, builder.op("add", "i64", rest, b), rest)
+
+    def _operands(self, a: Dim, b: Dim) -> tuple[Value, Value, bool]:
+        builder = self.state.builder
+        divisor = self.value(b)
+        if b.value is None and not self.state.nonnegative(b - 1):
+            divisor = builder.op("smax", "i64", divisor, builder.integer(1))
+        return self.value(a), divisor, self.state.nonnegative(a)
+
+    # -- conditions ----------------------------------------------------------------------------------------------------
+    def holds(self, guard: Dim) -> Value | bool:
+        """Whether guard >= 0: known, a scalar condition, or a mask of the lanes."""
+        builder = self.state.builder
+        found = self.resolve(guard)
+        if not found.terms and not found.varies:
+            return found.constant >= 0
+        known = guard.substitute(self.state.environment)
+        if self.state.nonnegative(known):
+            return True
+        if self.state.nonnegative(-known - 1):
+            return False
+        lane = self.state.lane
+        if not found.varies or lane is None:
+            return builder.compare("sge", self.scalar(found), builder.integer(0))
+        width = lane.width
+        if not found.terms and not found.vector:
+            mask = tuple(found.constant + found.lane * i >= 0 for i in range(width))
+            if all(mask) or not any(mask):
+                return mask[0]
+            return builder.constant("i1", mask, width)
+        if found.vector or abs(found.lane) != 1:
+            return builder.compare("sge", self.by_lane(found, self.scalar(found)), builder.integer(0))
+        # s + lane >= 0 or s - lane >= 0: compare narrow lane numbers with the clamped scalar.
+        scalar = self.scalar(found)
+        clamped = builder.op("smin", "i64", scalar, builder.integer(width))
+        clamped = builder.op("smax", "i64", clamped, builder.integer(-width))
+        narrow = builder.op("itrunc", "i32", clamped)
+        lanes = builder.constant("i32", tuple(range(width)), width)
+        if found.lane > 0:
+            narrow = builder.op("sub", "i32", builder.constant("i32", 0), narrow)
+            return builder.compare("sge", lanes, narrow)
+        return builder.compare("sle", lanes, narrow)
+

@@ -1,0 +1,376 @@
+"""From a loop program to register form: the walk over the tree.
+
+Serial loops become loops that carry the cells their bodies write, unrolled ones are written out, a vectorised one is the
+lanes of the statements below it, the outermost parallel one of a nest becomes a function of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tilework.dims import Dim
+from tilework.errors import CodegenError
+from tilework.loops.expressions import Load
+from tilework.loops.program import (
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Buffer,
+    Compute,
+    Intrinsic,
+    Loop,
+    LoopProgram,
+    Node,
+    Prefetch,
+    Sequence,
+    Storage,
+    statements,
+    walk,
+)  # fmt: skip
+from tilework.lowering import parallel
+from tilework.lowering.accumulators import promoted
+from tilework.lowering.builder import Builder, Scope
+from tilework.lowering.cells import Cells, unrolls
+from tilework.lowering.expressions import Expressions
+from tilework.lowering.indices import Indices
+from tilework.lowering.memory import Memory
+from tilework.lowering.registers import Block, Branch, Carried, Function, Module, Region, Value
+from tilework.lowering.registers import Loop as RegisterLoop
+from tilework.lowering.state import MAX_LANES, FunctionState, Lane, State
+from tilework.lowering.statements import Statements
+from tilework.numerics import Numerics
+
+STACK_BUFFER_BYTES = 16384
+"""Inner storage up to this size is on the stack; larger or symbolic ones are workspaces of the caller."""
+STACK_BYTES = 131072
+"""All stack buffers of one function together."""
+_MACHINE_KINDS = ("serial", "parallel", "vectorized", "unrolled")
+
+
+def lower(
+    program: LoopProgram, numerics: Numerics, name: str, *, checked: bool, streaming: frozenset[str], last_level_bytes: int
+) -> tuple[Module, dict[str, Buffer]]:
+    """The program in register form, and the workspaces that its caller must provide.
+
+    Raises:
+        CodegenError: 1602 a vectorised loop without a constant extent of at most 64, 1603 an element type or function
+            without code, 1604 a loop kind of another machine, 1605 a name that means nothing where it stands, 1606 storage
+            whose size changes from iteration to iteration, 1607 a parallel loop whose iterations may meet.
+    """
+    return _Lowering(program, numerics, name, checked, streaming, last_level_bytes).run()
+
+
+class _Lowering:
+    def __init__(
+        self, program: LoopProgram, numerics: Numerics, name: str, checked: bool, streaming: frozenset[str], last_level: int
+    ) -> None:
+        program = promoted(program, numerics)
+        self.name = name
+        self.last_level = last_level
+        self.state = state = State(program, numerics, checked=checked, streaming=streaming)
+        self.indices = Indices(state)
+        self.cells = Cells(state, self.indices)
+        self.memory = Memory(state, self.indices, self.cells)
+        self.expressions = Expressions(state, self.indices, self.memory)
+        self.statements = Statements(state, self.indices, self.memory, self.cells, self.expressions)
+        self.statements.ordinals = {id(n): i for i, n in enumerate(statements(program.body))}
+        self.regions: list[Function] = []
+        self._versioned: frozenset[str] = frozenset()
+        self._written: dict[int, frozenset[str]] = {}
+        self._common: dict[int, frozenset[Dim]] = {}
+
+    def run(self) -> tuple[Module, dict[str, Buffer]]:
+        state = self.state
+        self.node(state.program.body)
+        entry = Function(self.name, state.builder.scopes[0].block)
+        return Module(entry, self.regions, state.can_fault), state.workspaces
+
+    # -- facts of nodes ------------------------------------------------------------------------------------------------
+    def written(self, node: Node) -> frozenset[str]:
+        """Buffers that something below a node writes."""
+        found = self._written.get(id(node))
+        if found is None:
+            names: set[str] = set()
+            for below in walk(node):
+                if isinstance(below, Compute):
+                    names.update(access.buffer for access in below.targets)
+                elif isinstance(below, AsyncCopy):
+                    names.add(below.target.buffer)
+            found = self._written[id(node)] = frozenset(names)
+        return found
+
+    def common(self, node: Node) -> frozenset[Dim]:
+        """Guards that every statement below a node has and that name nothing bound below it."""
+        found = self._common.get(id(node))
+        if found is not None:
+            return found
+        if isinstance(node, Compute):
+            reduced = set(node.reduction) if node.init is not None else set[str]()
+            found = frozenset(g for g in node.guards if not g.loads() and not g.names() & reduced)
+        elif isinstance(node, AsyncCopy):
+            found = frozenset(g for g in node.guards if not g.loads())
+        elif isinstance(node, (Loop, Storage, Intrinsic)):
+            found = self.common(node.body)
+            if isinstance(node, Loop):
+                found = frozenset(g for g in found if node.variable not in g.names())
+        elif isinstance(node, Sequence) and node.children:
+            parts = [self.common(child) for child in node.children if not isinstance(child, (Prefetch, Barrier, AsyncWait))]
+            found = frozenset.intersection(*parts) if parts else frozenset()
+        else:
+            found = frozenset[Dim]()
+        self._common[id(node)] = found
+        return found
+
+    # -- nodes ---------------------------------------------------------------------------------------------------------
+    def node(self, node: Node) -> None:
+        match node:
+            case Sequence(children=nodes):
+                for child in nodes:
+                    self.node(child)
+            case Compute():
+                self.statements.compute(node)
+            case Storage():
+                self.storage(node)
+            case Loop():
+                self.guarded_loop(node)
+            case Intrinsic(body=body):
+                self.node(body)
+            case Prefetch():
+                self.prefetch(node)
+            case AsyncCopy():
+                self.statements.compute(self.copy(node))
+            case Barrier() | AsyncWait():
+                pass  # one thread: what was ordered before is done
+
+    def copy(self, node: AsyncCopy) -> Compute:
+        """A copy that is complete as soon as it is issued."""
+        dtype = self.state.buffers[node.source.buffer].dtype
+        value = Load(node.source.buffer, node.source.index, dtype)
+        return Compute(node.name, (node.target,), (value,), guards=node.guards)
+
+    def prefetch(self, node: Prefetch) -> None:
+        if node.target.buffer in self.cells.layouts or self.state.lane is not None:
+            return
+
+        def emit(mask: Value | None) -> None:
+            del mask
+            flat = self.memory.facts(node.target.buffer, node.target.index).flat
+            pointer = self.memory.address(node.target.buffer, self.indices.resolve(flat))
+            self.state.builder.effect("prefetch", (pointer,), node.write)
+
+        if not any(i.loads() for i in node.target.index):
+            plain = tuple(g for g in node.guards if not g.loads())
+            self.statements.conditional(plain, (), emit)
+
+    # -- storage -------------------------------------------------------------------------------------------------------
+    def storage(self, node: Storage) -> None:
+        state, name = self.state, node.buffer.name
+        layout = self.cells.layout(node) if node.buffer.scope in ("register", "fragment") else None
+        if layout is not None:
+            self.cells.layouts[name] = layout
+            self.node(node.body)
+            del self.cells.layouts[name]
+            for key in [key for key in state.function.cells if key[0] == name]:
+                del state.function.cells[key]
+            return
+        if state.lane is not None:
+            self.memory.private[name] = (state.lane.variable, state.lane.width)
+        self._place(node.buffer)
+        self.node(node.body)
+        if self.memory.private.pop(name, None) is not None:
+            self.memory.forget(name)
+
+    def _place(self, buffer: Buffer) -> None:
+        """Give a buffer in memory its address: on the stack, or in a workspace of the caller."""
+        state, function = self.state, self.state.function
+        copies = state.lane.width if state.lane is not None else 1
+        count = buffer.size.value
+        if count is not None:
+            size = max(1, count * buffer.dtype.itemsize * copies)
+            if size <= STACK_BUFFER_BYTES and function.stack_bytes + size <= STACK_BYTES:
+                if buffer.name not in function.bases:
+                    function.stack_bytes += size
+                    function.bases[buffer.name] = function.builder.pure("stack", "ptr", 0, (), (size, buffer.name))
+                return
+        shape = buffer.shape if copies == 1 else (*buffer.shape, Dim((), copies))
+        unknown = {n for extent in shape for n in extent.names()} - set(state.symbols)
+        if unknown or any(extent.loads() for extent in shape):
+            names = ", ".join(sorted(unknown)) or "loaded elements"
+            raise CodegenError(1606, f"the size of {buffer.name} depends on {names}", where=f"storage {buffer.name}")
+        if function.region:
+            self.memory.chunked.add(buffer.name)
+            shape = (Dim((), parallel.MAX_CHUNKS), *shape)
+        state.workspaces[buffer.name] = Buffer(buffer.name, shape, buffer.dtype)
+
+    # -- loops ---------------------------------------------------------------------------------------------------------
+    def guarded_loop(self, node: Loop) -> None:
+        """A loop, inside a branch on the guards that all of its statements share."""
+        lane = self.state.lane.variable if self.state.lane is not None else None
+        guards = [g for g in self.common(node) if g not in self.statements.assumed and lane not in g.names()]
+        if not guards:
+            self.loop(node)
+            return
+        guards.sort(key=str)
+
+        def then(mask: Value | None) -> None:
+            del mask
+            self.statements.assumed.update(guards)
+            self.loop(node)
+            self.statements.assumed.difference_update(guards)
+
+        self.statements.guarded(tuple(guards), None, then)
+
+    def loop(self, node: Loop) -> None:
+        state = self.state
+        if node.kind not in _MACHINE_KINDS:
+            raise CodegenError(1604, f"a {node.kind} loop cannot run on a CPU", where=f"loop {node.variable}")
+        if unrolls(node):
+            for i in range(int(node.extent)):
+                state.environment[node.variable] = i
+                self.node(node.body)
+            del state.environment[node.variable]
+        elif node.kind == "vectorized" and state.lane is None and not self._vectorized_below(node):
+            self.versions(node, lambda: self.vectorized(node))
+        elif node.kind == "parallel" and state.lane is None and not state.function.region:
+            self.parallel(node)
+        elif parallel.outlined(node) and not state.function.region:
+            self.serial(node)
+        else:
+            self.versions(node, lambda: self.serial(node))
+
+    def _vectorized_below(self, node: Loop) -> bool:
+        return any(isinstance(n, Loop) and n.kind == "vectorized" and not unrolls(n) for n in walk(node.body))
+
+    def vectorized(self, node: Loop) -> None:
+        width = node.extent.value
+        if width is None or width > MAX_LANES:
+            raise CodegenError(
+                1602, f"the vectorised loop {node.variable} has extent {node.extent}", where=f"loop {node.variable}",
+                hint=f"split it by a constant of at most {MAX_LANES} first",
+            )  # fmt: skip
+        if width <= 0:
+            return
+        self.state.lane = Lane(node.variable, width)
+        self.node(node.body)
+        self.state.lane = None
+
+    def serial(self, node: Loop) -> None:
+        builder = self.state.builder
+        extent = self.indices.value(node.extent)
+        self.loop_between(node, builder.integer(0), extent, self.state.certain(node.extent))
+
+    def loop_between(self, node: Loop, start: Value, stop: Value, certain: bool) -> None:
+        """The iterations from `start` to `stop` - 1, one after another."""
+        state, function, builder = self.state, self.state.function, self.state.builder
+        if isinstance(stop.constant, int) and isinstance(start.constant, int) and stop.constant <= start.constant:
+            return
+        keys = list(dict.fromkeys(self.cells.written(node.body, state.environment)))
+        scope = Scope(self.written(node.body), certain=certain)
+        builder.scopes.append(scope)
+        variable = builder.fresh("i64")
+        function.variables[node.variable] = variable
+        carried: list[tuple[tuple[str, tuple[int, ...]], Value, Value]] = []
+        for key in keys:
+            before = function.cells.get(key)
+            if before is None:
+                before = self.cells.empty(self.cells.layouts[key[0]])
+            inside = builder.fresh(before.kind, before.lanes)
+            function.cells[key] = inside
+            carried.append((key, before, inside))
+        self.node(node.body)
+        builder.scopes.pop()
+        del function.variables[node.variable]
+        loop = RegisterLoop(variable, start, stop, certain, scope.block)
+        for key, before, inside in carried:
+            after = builder.fresh(inside.kind, inside.lanes)
+            loop.carried.append(Carried(inside, before, function.cells[key], after))
+            function.cells[key] = after
+        builder.scopes[-1].block.items.append(loop)
+
+    # -- parallel ------------------------------------------------------------------------------------------------------
+    def parallel(self, node: Loop) -> None:
+        """The loop's body as a function over a chunk of its iterations, and the call that runs all chunks."""
+        state = self.state
+        parallel.check_independent(node)
+        if any(name in self.cells.layouts for name in self.written(node.body)):
+            self.serial(node)
+            return
+        outer = state.function
+        extent = self.indices.value(node.extent)
+        chunks = parallel.chunk_count(state, self.indices, node, extent)
+        builder = Builder()
+        inner = FunctionState(builder, outer, region=(node.variable,))
+        inner.chunk, inner.chunks = builder.fresh("i32", 0, 0), builder.fresh("i32", 0, 0)
+        inner.cells = {}
+        state.function = inner
+        start, stop = parallel.chunk_bounds(state, self.indices.value(node.extent))
+        self.versions(node, lambda: self.loop_between(node, start, stop, certain=True))
+        state.function = outer
+        name = f"{self.name}_r{len(self.regions)}"
+        function = Function(name, builder.scopes[0].block, inner.chunk, inner.chunks, inner.captured)
+        self.regions.append(function)
+        outer.builder.scopes[-1].block.items.append(Region(function, chunks, inner.captured))
+        for buffer in self.written(node.body):
+            outer.epochs[buffer] = outer.epochs.get(buffer, 0) + 1
+
+    # -- streaming -----------------------------------------------------------------------------------------------------
+    def _streaming_buffers(self, node: Loop) -> list[str]:
+        """Streaming buffers that a loop writes, where it is the outermost such loop of its function; else none."""
+        state = self.state
+        if not state.streaming or node.variable in self._versioned or state.lane is not None:
+            return []
+        return sorted(n for n in self.written(node.body) & state.streaming if n not in self.cells.layouts)
+
+    def versions(self, node: Loop, emit: Callable[[], None]) -> None:
+        """What `emit` emits for a loop, twice where it writes streaming buffers: past the caches, and plain.
+
+        It streams where every such buffer is aligned to 64 bytes and not smaller than the last cache.
+        """
+        names = self._streaming_buffers(node)
+        if not names:
+            emit()
+            return
+        state, builder = self.state, self.state.builder
+        condition: Value | None = None
+        for name in names:
+            large = builder.compare("sge", self.indices.value(state.buffers[name].bytes), builder.integer(self.last_level))
+            address = builder.op("ptrtoint", "i64", state.base(name))
+            low = builder.op("and", "i64", address, builder.integer(63))
+            aligned = builder.compare("eq", low, builder.integer(0))
+            condition = builder.both(condition, builder.both(large, aligned))
+        versioned = self._versioned
+        self._versioned = versioned | {n.variable for n in walk(node) if isinstance(n, Loop)}
+        assert condition is not None
+        if condition.constant is False:
+            emit()
+        else:
+            self._two_versions(condition, emit)
+        self._versioned = versioned
+
+    def _two_versions(self, condition: Value, emit: Callable[[], None]) -> None:
+        state, builder, function = self.state, self.state.builder, self.state.function
+        before, epochs = dict(function.cells), dict(function.epochs)
+        blocks: list[Block] = []
+        ends: list[dict[tuple[str, tuple[int, ...]], Value]] = []
+        for streams in (True, False):
+            function.cells = dict(before)
+            function.epochs = dict(epochs)
+            scope = Scope(branch=True)
+            builder.scopes.append(scope)
+            state.streams = streams
+            emit()
+            if streams:
+                builder.effect("fence", ())
+            state.streams = False
+            builder.scopes.pop()
+            blocks.append(scope.block)
+            ends.append(function.cells)
+        item = Branch(condition, blocks[0], blocks[1])
+        for key in list(dict.fromkeys([*ends[0], *ends[1]])):
+            empty = before.get(key) or self.cells.empty(self.cells.layouts[key[0]])
+            a, b = ends[0].get(key, empty), ends[1].get(key, empty)
+            if a is not b:
+                merged = builder.fresh(a.kind, a.lanes)
+                item.merged.append((merged, a, b))
+                function.cells[key] = merged
+        builder.scopes[-1].block.items.append(item)

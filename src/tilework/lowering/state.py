@@ -1,0 +1,228 @@
+"""What the parts of the lowering share: the program, what is known of names, and where emission stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from tilework import dtypes
+from tilework.dims import Bound, Dim, FloorDiv
+from tilework.dtypes import DType
+from tilework.errors import CodegenError
+from tilework.loops.program import Buffer, Loop, LoopProgram, Storage, walk
+from tilework.lowering.builder import Builder, Scope
+from tilework.lowering.registers import Value
+from tilework.numerics import Numerics
+
+MAX_LANES = 64
+"""A vectorised loop may have this many iterations; the target splits what is wider than its registers."""
+MAX_UNROLLED = 512
+"""An unrolled loop of more iterations is lowered as a serial one."""
+
+
+def register_kind(dtype: DType) -> str:
+    """The kind of register that holds a value of this type; raises `CodegenError` 1603 where there is none."""
+    if dtype.kind == "boolean":
+        return "i1"
+    if dtype.is_integer and dtype.bits >= 8:
+        return f"i{dtype.bits}"
+    if dtype in (dtypes.float16, dtypes.bfloat16):
+        return "f32"
+    if dtype in (dtypes.float32, dtypes.float64):
+        return f"f{dtype.bits}"
+    raise CodegenError(1603, f"no code can be generated for elements of type {dtype}")
+
+
+def memory_kind(dtype: DType) -> str:
+    """The kind in which an element is loaded and stored."""
+    if dtype.kind == "boolean":
+        return "i8"
+    if dtype == dtypes.float16:
+        return "f16"
+    return "i16" if dtype == dtypes.bfloat16 else register_kind(dtype)
+
+
+@dataclass
+class Lane:
+    """The vectorised loop that encloses the current statement."""
+
+    variable: str
+    width: int
+
+
+@dataclass
+class FunctionState:
+    """One function under construction: the entry of the kernel or the body of a parallel region."""
+
+    builder: Builder
+    outer: FunctionState | None = None
+    variables: dict[str, Value] = field(default_factory=dict[str, Value])
+    """Serial and parallel loop variables (i64)."""
+    bases: dict[str, Value] = field(default_factory=dict[str, Value])
+    """Addresses of buffers."""
+    cells: dict[tuple[str, tuple[int, ...]], Value] = field(default_factory=dict[tuple[str, tuple[int, ...]], Value])
+    """Elements of buffers that are kept in registers."""
+    epochs: dict[str, int] = field(default_factory=dict[str, int])
+    """How often each buffer has been stored to: loads of one epoch are one."""
+    captured: list[tuple[Value, Value]] = field(default_factory=list[tuple[Value, Value]])
+    chunk: Value | None = None
+    chunks: Value | None = None
+    region: tuple[str, ...] = ()
+    """Variables of the parallel loop that this function is the body of."""
+    stack_bytes: int = 0
+
+
+class State:
+    """The lowering of one program."""
+
+    def __init__(self, program: LoopProgram, numerics: Numerics, *, checked: bool, streaming: frozenset[str]) -> None:
+        self.program = program
+        self.numerics = numerics
+        self.checked = checked
+        self.streaming = streaming
+        self.streams = False
+        """Whether the version being emitted streams past the caches."""
+        self.buffers: dict[str, Buffer] = dict(program.buffers)
+        self.arguments = [argument.buffer.name for argument in program.arguments]
+        self.workspaces: dict[str, Buffer] = {}
+        self.symbols = [symbol.name for symbol in program.symbols]
+        self.bounds: dict[str, tuple[Bound, Bound]] = {symbol.name: symbol.bounds for symbol in program.symbols}
+        self.extents: dict[str, Dim] = {}
+        self.stored: dict[str, Storage] = {}
+        for node in walk(program.body):
+            if isinstance(node, Loop):
+                self.extents[node.variable] = node.extent
+                high = node.extent.bounds(self.bounds)[1]
+                self.bounds[node.variable] = (0, max(0, high - 1))
+            elif isinstance(node, Storage):
+                self.stored[node.buffer.name] = node
+        self.environment: dict[str, int] = {}
+        """Variables of unrolled loops."""
+        self.lane: Lane | None = None
+        self.function = FunctionState(Builder())
+        self.can_fault = False
+        self.ordinal = 0
+        self.statement = ""
+        self._proved: dict[Dim, bool] = {}
+
+    @property
+    def builder(self) -> Builder:
+        return self.function.builder
+
+    # -- names ---------------------------------------------------------------------------------------------------------
+    def variable(self, name: str) -> Value:
+        """The value of a loop variable or symbol in the current function."""
+        return self._variable(self.function, name)
+
+    def _variable(self, function: FunctionState, name: str) -> Value:
+        found = function.variables.get(name)
+        if found is not None:
+            return found
+        if name in self.symbols:
+            return function.builder.pure("argument", "i64", 0, (), ("symbol", name))
+        if function.outer is None:
+            raise CodegenError(1605, f"{name} is neither a symbol nor a loop around the statement", where=self.statement)
+        found = function.variables[name] = self._capture(function, self._variable(function.outer, name))
+        return found
+
+    def base(self, name: str) -> Value:
+        """The address of a buffer in the current function."""
+        return self._base(self.function, name)
+
+    def _base(self, function: FunctionState, name: str) -> Value:
+        found = function.bases.get(name)
+        if found is not None:
+            return found
+        if name in self.arguments or name in self.workspaces:
+            found = function.builder.pure("argument", "ptr", 0, (), ("buffer", name))
+        elif function.outer is not None:
+            found = self._capture(function, self._base(function.outer, name))
+        else:
+            raise CodegenError(1605, f"buffer {name} is used outside its storage", where=self.statement)
+        function.bases[name] = found
+        return found
+
+    def _capture(self, function: FunctionState, value: Value) -> Value:
+        if value.constant is not None:
+            return value
+        for here, there in function.captured:
+            if here is value:
+                return there
+        there = function.builder.fresh(value.kind, 0, 0)
+        function.captured.append((value, there))
+        return there
+
+    # -- knowledge -----------------------------------------------------------------------------------------------------
+    def nonnegative(self, value: Dim) -> bool:
+        """Whether a dim is >= 0 for all values that its names take inside their loops (False: not proved)."""
+        if not value.terms:
+            return value.constant >= 0
+        found = self._proved.get(value)
+        if found is None:
+            found = self._proved[value] = self._prove(value)
+        return found
+
+    def _prove(self, value: Dim) -> bool:
+        if value.bounds(self.bounds)[0] >= 0:
+            return True
+        # Inner variables first: their extents may depend on outer ones.
+        for name in reversed(self.extents):
+            if name not in value.names():
+                continue
+            slope = Dim()
+            plain = True
+            for monomial, coefficient in value.terms:
+                count = monomial.count(name)
+                inner = any(not isinstance(a, str) and name in Dim((((a,), 1),)).names() for a in monomial)
+                if inner or count > 1:
+                    plain = False
+                elif count:
+                    rest = list(monomial)
+                    rest.remove(name)
+                    slope = slope + Dim(((tuple(rest), coefficient),) if rest else (), 0 if rest else coefficient)
+            if not plain:
+                continue
+            low, high = slope.bounds(self.bounds)
+            if low >= 0:
+                value = value.substitute({name: 0})
+            elif high <= 0:
+                value = value.substitute({name: self.extents[name] - 1})
+            else:
+                return False
+        value = _without_divisions(value)
+        return value.bounds(self.bounds)[0] >= 0
+
+    def certain(self, extent: Dim) -> bool:
+        """Whether a loop of this extent is known to run at least once."""
+        return self.nonnegative(extent.substitute(dict(self.environment)) - 1)
+
+    # -- scopes --------------------------------------------------------------------------------------------------------
+    def load_depth(self, buffer: str, depth: int, *, safe: bool) -> int:
+        """The outermost scope in which a load may stand whose operands exist at `depth`.
+
+        It stays inside scopes that store to its buffer, inside branches, and, unless it is `safe` wherever its operands
+        exist, inside loops that may run no time.
+        """
+        scopes = self.builder.scopes
+        stand = len(scopes) - 1
+        while stand > depth:
+            scope: Scope = scopes[stand]
+            if scope.branch or buffer in scope.written or not (safe or scope.certain):
+                break
+            stand -= 1
+        return stand
+
+
+def _without_divisions(value: Dim) -> Dim:
+    """A lower bound in which c (n // k) is replaced where k divides c: n - k + 1 <= k (n // k) <= n."""
+    total = Dim((), value.constant)
+    for monomial, coefficient in value.terms:
+        only = monomial[0]
+        if len(monomial) == 1 and isinstance(only, FloorDiv) and only.denominator.value:
+            k = only.denominator.constant
+            if coefficient % k == 0:
+                numerator = only.numerator if coefficient < 0 else only.numerator - k + 1
+                total = total + numerator * (coefficient // k)
+                continue
+        total = total + Dim(((monomial, coefficient),))
+    return total
+

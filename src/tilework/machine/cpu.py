@@ -1,0 +1,67 @@
+"""What code generation and cost models know of a CPU."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Cache:
+    """One level of data (or unified) cache: bytes, ways, bytes a line, and how many logical processors share one."""
+
+    level: int
+    bytes: int
+    ways: int
+    line_bytes: int = 64
+    shared_by: int = 1
+
+
+@dataclass(frozen=True)
+class CpuMachine:
+    """A processor as data.
+
+    `triple`, `cpu` and `features` are LLVM's words (every available feature listed as `+name`). `vector_bits` is the width
+    of the vectors that code should use, `vector_registers` how many of them there are.
+    """
+
+    name: str
+    triple: str
+    cpu: str
+    features: str
+    vector_bits: int
+    vector_registers: int
+    caches: tuple[Cache, ...]
+    fma_pipes: int = 2
+    """Vector multiply-adds that can start in one cycle."""
+    fma_latency: int = 4
+    """Cycles until the result of a multiply-add can be used."""
+    line_bytes: int = 64
+    available: frozenset[str] = field(init=False, compare=False, repr=False)
+    """The features that the machine has, by LLVM's names."""
+
+    def __post_init__(self) -> None:
+        have = frozenset(f[1:] for f in self.features.split(",") if f.startswith("+"))
+        object.__setattr__(self, "available", have)
+
+    @property
+    def architecture(self) -> str:
+        """`x86` or `aarch64`."""
+        first = self.triple.partition("-")[0]
+        return "x86" if first in ("x86_64", "amd64") else "aarch64" if first in ("aarch64", "arm64") else first
+
+    def has(self, *features: str) -> bool:
+        """Whether every feature is available."""
+        return self.available.issuperset(features)
+
+    def lanes(self, bits: int) -> int:
+        """How many elements of so many bits one vector holds."""
+        return max(1, self.vector_bits // bits)
+
+    def cache(self, level: int) -> Cache | None:
+        """The data cache of a level, or None."""
+        return next((c for c in self.caches if c.level == level), None)
+
+    @property
+    def last_level_bytes(self) -> int:
+        """Bytes of the largest cache."""
+        return max((c.bytes for c in self.caches), default=1 << 25)
