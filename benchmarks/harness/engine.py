@@ -37,6 +37,8 @@ class Prepared:
     """Version, threads and options, for the record."""
     outputs: Callable[[], Mapping[str, np.ndarray[Any, Any]]] | None = None
     """The values of one call, by name, to compare engines with."""
+    select: Callable[[str], object] | None = None
+    """Makes `call` and `outputs` those of another case, e.g. of another batch size of one compiled model."""
     close: Callable[[], object] | None = None
 
 
@@ -100,6 +102,10 @@ class Worker:
         self.facts: dict[str, Any] = answer["facts"]
         self.build_seconds: float = answer["seconds"]
         self._repeats = 1
+
+    def select(self, case: str) -> None:
+        """Let the calls from now on be those of another case of what was built."""
+        self._ask("select", case=case)
 
     def calibrate(self, seconds: float) -> int:
         """Settle, and keep, how many calls a block holds so that it lasts at least `seconds`; this warms up, too."""

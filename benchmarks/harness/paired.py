@@ -63,12 +63,23 @@ def measure(
         workers = {engine.name: stack.enter_context(Worker(engine)) for engine in engines}
         if check is not None:
             check(workers)
-        calls = {name: worker.calibrate(block_seconds) for name, worker in workers.items()}
-        samplers: dict[str, Callable[[], float]] = {name: worker.sample for name, worker in workers.items()}
-        start = time.perf_counter()
-        samples = alternate({**samplers, **(between or {})}, rounds)
-        facts = {
-            name: {**worker.facts, "build seconds": worker.build_seconds, "calls a block": calls[name]}
-            for name, worker in workers.items()
-        }
-        return Samples(samples.seconds, {"engines": facts, "timed seconds": time.perf_counter() - start})
+        return measure_workers(workers, rounds=rounds, block_seconds=block_seconds, between=between)
+
+
+def measure_workers(
+    workers: Mapping[str, Worker],
+    *,
+    rounds: int = ROUNDS,
+    block_seconds: float = 0.02,
+    between: Mapping[str, Callable[[], float]] | None = None,
+) -> Samples:
+    """Let blocks of calls of engines that are built already alternate; `between` as in `measure`."""
+    calls = {name: worker.calibrate(block_seconds) for name, worker in workers.items()}
+    samplers: dict[str, Callable[[], float]] = {name: worker.sample for name, worker in workers.items()}
+    start = time.perf_counter()
+    samples = alternate({**samplers, **(between or {})}, rounds)
+    facts = {
+        name: {**worker.facts, "build seconds": worker.build_seconds, "calls a block": calls[name]}
+        for name, worker in workers.items()
+    }
+    return Samples(samples.seconds, {"engines": facts, "timed seconds": time.perf_counter() - start})

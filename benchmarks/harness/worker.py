@@ -39,6 +39,14 @@ def block(prepared: Prepared, repeats: int) -> dict[str, Any]:
     return {"seconds": (end - start) * 1e-9}
 
 
+def select(prepared: Prepared, case: str) -> dict[str, Any]:
+    """Turn to another case."""
+    if prepared.select is None:
+        raise RuntimeError("this engine has one case only")
+    prepared.select(case)
+    return {}
+
+
 def outputs(prepared: Prepared, path: str) -> dict[str, Any]:
     """Write the values of one call to a file and tell their names."""
     import numpy as np
@@ -60,6 +68,8 @@ def answer(message: dict[str, Any], prepared: Prepared | None) -> tuple[Prepared
             raise RuntimeError("nothing was built yet")
         if message["command"] == "block":
             return prepared, block(prepared, message["repeats"])
+        if message["command"] == "select":
+            return prepared, select(prepared, message["case"])
         return prepared, outputs(prepared, message["path"])
     except MissingPeerError as missing:
         return prepared, {"missing": missing.name, "remedy": missing.remedy}
