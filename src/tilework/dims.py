@@ -348,7 +348,7 @@ class Dim:
             return str(self.constant)
         text = ""
         for monomial, coefficient in self.terms:
-            factors = [_factor(atom, len(monomial) > 1 or abs(coefficient) != 1) for atom in monomial]
+            factors = [_factor(atom, len(monomial) > 1 or coefficient != 1) for atom in monomial]
             magnitude = abs(coefficient)
             body = "*".join([str(magnitude), *factors] if magnitude != 1 else factors)
             text += (" - " if coefficient < 0 else " + ") + body if text else ("-" if coefficient < 0 else "") + body
