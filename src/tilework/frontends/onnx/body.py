@@ -1,4 +1,4 @@
-"""Importing the nodes of one graph, subgraphs that are decided at import included; faults are collected node by node."""
+"""Importing the nodes of one graph and of subgraphs decided at import; faults are collected node by node."""
 
 from __future__ import annotations
 
@@ -133,7 +133,8 @@ class BodyImporter:
                 continue
             first = bound.setdefault(parameter.type_str, operand)
             if first.dtype != operand.dtype:
-                raise NodeFault(1119, f"inputs {first.name!r} ({first}) and {operand.name!r} ({operand}) differ in type")
+                text = f"inputs {first.name!r} ({first}) and {operand.name!r} ({operand}) differ in type"
+                raise NodeFault(1119, text)
 
     def _decided_branch(self, node: OnnxNode, scope: Scope) -> None:
         """Put the branch of an `If` whose condition is known in the node's place."""

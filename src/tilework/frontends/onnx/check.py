@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from tilework.errors import Fault
 from tilework.frontends.onnx.faults import NodeFault
@@ -244,7 +244,7 @@ def _node_faults(node: NodeProto, position: int, versions: Mapping[str, int]) ->
             yield Fault(1108, where, f"the operator has no attribute {attribute.name!r}")
             continue
         try:
-            check_attribute(attribute, int(known.type.value))
+            check_attribute(attribute, str(known.type).rpartition(".")[2])
         except NodeFault as fault:
             yield fault.at(where)
     for name, known in schema.attributes.items():
@@ -266,22 +266,25 @@ def _range(least: int, most: int) -> str:
     return f"{least}" if least == most else f"{least} or more" if most > 2**30 else f"{least} to {most}"
 
 
-_FIELDS = {1: "f", 2: "i", 3: "s", 4: "t", 5: "g", 11: "sparse_tensor", 13: "tp"}
-"""The field of an `AttributeProto` by its type number, of the types that hold one value."""
+_FIELDS: Mapping[str, Literal["f", "i", "s", "t", "g", "tp"]] = {
+    "FLOAT": "f", "INT": "i", "STRING": "s", "TENSOR": "t", "GRAPH": "g", "TYPE_PROTO": "tp",
+}  # fmt: skip
+"""The field of an `AttributeProto` by its type, of the types that hold one value."""
 
-_TYPE_NAMES = {
-    1: "a number", 2: "an integer", 3: "text", 4: "a tensor", 5: "a graph", 6: "numbers", 7: "integers", 8: "texts",
-    9: "tensors", 10: "graphs", 11: "a sparse tensor", 12: "sparse tensors", 13: "a type", 14: "types",
+
+_TYPE_NUMBERS = {
+    "FLOAT": 1, "INT": 2, "STRING": 3, "TENSOR": 4, "GRAPH": 5, "FLOATS": 6, "INTS": 7, "STRINGS": 8, "TENSORS": 9,
+    "GRAPHS": 10, "SPARSE_TENSOR": 11, "SPARSE_TENSORS": 12, "TYPE_PROTO": 13, "TYPE_PROTOS": 14,
 }  # fmt: skip
 
 
-def check_attribute(attribute: AttributeProto, wanted: int) -> None:
-    """Raise `NodeFault` 1108 unless an attribute holds a value of the type with this number."""
+def check_attribute(attribute: AttributeProto, wanted: str) -> None:
+    """Raise `NodeFault` 1108 unless an attribute holds a value of the type that the operator's schema names."""
     if attribute.ref_attr_name:
         raise NodeFault(1108, f"attribute {attribute.name!r} refers to an attribute of a function around the node")
-    if attribute.type != wanted:
-        got = _TYPE_NAMES.get(attribute.type, "of no known type")
-        raise NodeFault(1108, f"attribute {attribute.name!r} is {got}, it must be {_TYPE_NAMES.get(wanted, wanted)}")
+    if attribute.type != _TYPE_NUMBERS.get(wanted):
+        got = next((name for name, number in _TYPE_NUMBERS.items() if number == attribute.type), "of no known type")
+        raise NodeFault(1108, f"attribute {attribute.name!r} is {got}, it must be {wanted}")
     field = _FIELDS.get(wanted)
     if field is not None and not attribute.HasField(field):
         raise NodeFault(1108, f"attribute {attribute.name!r} has no value")

@@ -36,7 +36,9 @@ def checker_words(model: LoadedModel) -> str | None:
     command = [sys.executable, "-c", _CHILD, *(entry for entry in sys.path if entry)]
     folder = None if model.folder is None else str(model.folder)
     try:
-        done = subprocess.run(command, input=content, capture_output=True, check=False, timeout=TIME_LIMIT_S, cwd=folder)
+        done = subprocess.run(
+            command, input=content, capture_output=True, check=False, timeout=TIME_LIMIT_S, cwd=folder
+        )
     except subprocess.TimeoutExpired:
         return f"the checker did not end within {TIME_LIMIT_S:.0f} s"
     except OSError as error:

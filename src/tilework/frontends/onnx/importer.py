@@ -16,7 +16,6 @@ from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.unify import Unified
 from tilework.graph.graph import Graph
 
-
 Check = Literal["own", "auto", "full"]
 
 MOST_RESTARTS = 1000
@@ -31,7 +30,7 @@ def import_model(source: Source, shapes: Mapping[str, Sequence[int]] | None = No
     dimensions that meet in an elementwise operator are taken to be equal.
 
     Args:
-        source: the path of a file, its bytes, or a `ModelProto` (not changed). Data files must lie in the file's folder.
+        source: the path of a file, its bytes, or a `ModelProto` (not changed). Data files must lie in its folder.
         shapes: extents of inputs by name, in elements; -1 leaves a dimension as the model has it.
         check: `"own"` runs Tilework's checks alone, `"auto"` adds the words of ONNX's checker (in a child process)
             where those find damage, `"full"` always runs it.

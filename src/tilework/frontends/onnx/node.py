@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
-from tilework.dims import Dim, dim
+from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -194,16 +194,8 @@ def element(value: Value) -> DType:
     return value.tensor.dtype
 
 
-def shape_of(value: Value) -> tuple[Dim, ...]:
-    return value.tensor.shape
-
-
 def fixed_extent(value: Dim, what: str) -> int:
     """The integer that a dim is; `NodeFault` 1116 where it is symbolic."""
     if not value.is_constant:
         raise NodeFault(1116, f"{what} is {value}, it must be constant")
     return value.constant
-
-
-def integers_as_dims(entries: Sequence[int]) -> tuple[Dim, ...]:
-    return tuple(dim(entry) for entry in entries)

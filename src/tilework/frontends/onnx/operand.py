@@ -18,7 +18,7 @@ LARGEST_KNOWN = 4096
 
 
 class Operand:
-    """One ONNX value. At least one of `value`, `array`, `dims` is set; `emit` of the emitter makes a value of the rest."""
+    """One ONNX value. At least one of `value`, `array`, `dims` is set; the emitter makes a value of the others."""
 
     __slots__ = ("array", "dims", "dtype", "name", "shape", "value")
 

@@ -9,7 +9,7 @@ from tilework.graph.graph import Constant, Graph, Value
 
 
 def rename_values(graph: Graph, names: Mapping[str, str]) -> Graph:
-    """The graph with values renamed, old name to new; a value that has a new name already gets a number added to its own.
+    """The graph with values renamed, old name to new; a value in the way of a new name gets a number added to its own.
 
     For graphs without subgraphs.
     """

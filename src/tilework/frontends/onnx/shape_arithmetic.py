@@ -6,6 +6,7 @@ of the symbols do not decide it; the node is then imported like any other.
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
@@ -19,7 +20,7 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import LARGEST_KNOWN, DimArray, Operand, dim_array, from_array, from_dims
 from tilework.frontends.onnx.symbols import SymbolTable
-from tilework.frontends.onnx.tensors import element_type
+from tilework.frontends.onnx.tensors import Array, element_type
 
 Rule: TypeAlias = "Callable[[OnnxNode, Sequence[DimArray]], DimArray | list[DimArray] | None]"
 
@@ -67,28 +68,34 @@ def _result_type(node: OnnxNode) -> DType:
     return dtypes.boolean if node.operator in _PREDICATES else node.operand(0).dtype
 
 
-# -- small constants that are no integers (scales of shapes) ------------------------------------------------------------
+# -- small constants that are no integers (scales of shapes) -----------------------------------------------------------
 _NUMBER_RULES: dict[str, Callable[..., Any]] = {
     "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.divide, "Floor": np.floor, "Ceil": np.ceil,
     "Sqrt": np.sqrt,
 }  # fmt: skip
+_FOLDED_TYPES = (dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 
 
 def _fold_numbers(node: OnnxNode) -> Operand | None:
-    arrays = [None if operand is None else operand.array for operand in node.operands]
-    if not arrays or any(a is None or a.size > LARGEST_FOLDED or a.dtype.kind != "f" for a in arrays):
+    arrays: list[Array] = []
+    for operand in node.operands:
+        if operand is None or operand.array is None or operand.array.size > LARGEST_FOLDED:
+            return None
+        arrays.append(operand.array)
+    if not arrays or any(array.dtype.kind not in "fiu" for array in arrays):
         return None
     name = node.outputs[0]
     with np.errstate(all="ignore"):
         if node.operator == "Cast":
-            wanted = element_type(node.integer("to"))
-            held = arrays[0]
-            # numbers an integer type does not hold have no one value in C: left to the operator that defines it
-            if held is None or not (np.isfinite(held).all() and (np.abs(held.astype(np.float64)) < 2**31).all()):
+            wanted, wide = element_type(node.integer("to")), arrays[0].astype(np.float64)
+            if wanted not in _FOLDED_TYPES:
                 return None
-            return from_array(name, held.astype(wanted.numpy))
+            # numbers that an integer type does not hold have no one value: left to the operator that defines it
+            if wanted.is_integer and not (np.isfinite(wide).all() and (np.abs(wide) < 2**31).all()):
+                return None
+            return from_array(name, arrays[0].astype(wanted.numpy))
         rule = _NUMBER_RULES.get(node.operator)
-        if rule is None:
+        if rule is None or any(array.dtype.kind != "f" for array in arrays):
             return None
         try:
             return from_array(name, np.asarray(rule(*arrays)))
@@ -149,7 +156,11 @@ def _remainder(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
     if node.flag("fmod"):
         return None
     symbols = node.symbols
-    return _elementwise(lambda a, b: a % b if symbols.is_positive(b) else None, *operands)
+
+    def remainder(left: Dim, right: Dim) -> Dim | None:
+        return left % right if symbols.is_positive(right) else None
+
+    return _elementwise(remainder, *operands)
 
 
 def _decided(holds: bool | None) -> Dim | None:
@@ -186,18 +197,41 @@ def _compare(name: str) -> Rule:
 
 
 def _where(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
-    return _elementwise(lambda c, a, b: (a if c.constant else b) if c.is_constant else (a if a == b else None), *operands)
+    def choose(condition: Dim, one: Dim, other: Dim) -> Dim | None:
+        if condition.is_constant:
+            return one if condition.constant else other
+        return one if one == other else None
+
+    return _elementwise(choose, *operands)
 
 
 def _logical(function: Callable[[int, int], int]) -> Rule:
     def both(left: Dim, right: Dim) -> Dim | None:
         return dim(function(left.constant, right.constant)) if left.is_constant and right.is_constant else None
 
-    return lambda node, operands: _elementwise(both, *operands)
+    def rule(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
+        return _elementwise(both, *operands)
+
+    return rule
+
+
+def _conjunction(left: int, right: int) -> int:
+    return left & right
+
+
+def _disjunction(left: int, right: int) -> int:
+    return left | right
+
+
+def _difference(left: int, right: int) -> int:
+    return left ^ right
 
 
 def _not(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
-    return _elementwise(lambda a: dim(1 - a.constant) if a.is_constant else None, *operands)
+    def negation(value: Dim) -> Dim | None:
+        return dim(1 - value.constant) if value.is_constant else None
+
+    return _elementwise(negation, *operands)
 
 
 def _cast(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
@@ -215,7 +249,22 @@ def _cast(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
 
 
 def _absolute(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
-    return _elementwise(lambda a: maximum(a, -a), *operands)
+    def magnitude(value: Dim) -> Dim:
+        return maximum(value, -value)
+
+    return _elementwise(magnitude, *operands)
+
+
+def _negate(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
+    return _elementwise(_minus, *operands)
+
+
+def _minus(value: Dim) -> Dim:
+    return -value
+
+
+def _identity(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
+    return operands[0]
 
 
 # -- moving elements ---------------------------------------------------------------------------------------------------
@@ -228,7 +277,9 @@ def _gather(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
     extent = data.shape[axis]
     if any(not -extent <= place < extent for place in places):
         raise NodeFault(1119, f"an index of {places} is outside 0..{extent - 1}")
-    return np.take(data, np.array(places, np.int64).reshape(indices.shape), axis)
+    # numpy hands out a bare element for an index without dimensions: taken as a list and reshaped instead
+    found: DimArray = np.take(data, np.array(places, np.int64), axis)
+    return found.reshape((*data.shape[:axis], *indices.shape, *data.shape[axis + 1 :]))
 
 
 def _plain(values: DimArray) -> list[int] | None:
@@ -307,7 +358,7 @@ def _transpose(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
 
 def _expand(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
     shape = _plain(operands[1])
-    if shape is None or any(extent < 0 for extent in shape) or product(shape) .constant > LARGEST_KNOWN:
+    if shape is None or any(extent < 0 for extent in shape) or product(shape).constant > LARGEST_KNOWN:
         return None
     try:
         return np.broadcast_to(operands[0], np.broadcast_shapes(operands[0].shape, tuple(shape)))
@@ -374,11 +425,14 @@ def _reduce(function: Callable[[Dim, Dim], Dim], empty: int | None) -> Rule:
         for axis in reversed(chosen):
             parts: list[DimArray] = [np.take(data, [place], axis) for place in range(data.shape[axis])]
             shape = tuple(1 if a == axis else s for a, s in enumerate(data.shape))
-            total: DimArray = dim_array([dim(empty or 0)] * int(np.prod(shape)), shape) if not parts else parts[0]
+            total: DimArray = dim_array([dim(empty or 0)] * math.prod(shape), shape) if not parts else parts[0]
             for part in parts[1:]:
-                total = dim_array([function(x, y) for x, y in zip(total.reshape(-1), part.reshape(-1), strict=True)], shape)
+                pairs = zip(total.reshape(-1), part.reshape(-1), strict=True)
+                total = dim_array([function(one, other) for one, other in pairs], shape)
             data = total
-        return data if node.flag("keepdims", True) else data.reshape([s for a, s in enumerate(data.shape) if a not in chosen])
+        if node.flag("keepdims", True):
+            return data
+        return data.reshape([extent for axis, extent in enumerate(data.shape) if axis not in chosen])
 
     return rule
 
@@ -387,11 +441,11 @@ _PREDICATES = frozenset({"Equal", "Greater", "GreaterOrEqual", "Less", "LessOrEq
 
 _RULES: dict[str, Rule] = {
     "Add": _fold(operator.add), "Sub": _fold(operator.sub), "Mul": _fold(operator.mul), "Sum": _fold(operator.add),
-    "Div": _divide, "Mod": _remainder, "Neg": lambda node, operands: _elementwise(operator.neg, *operands),
+    "Div": _divide, "Mod": _remainder, "Neg": _negate,
     "Abs": _absolute, "Max": _fold(maximum), "Min": _fold(minimum), "Where": _where, "Cast": _cast,
     "Equal": _compare("Equal"), "Greater": _compare("Greater"), "GreaterOrEqual": _compare("GreaterOrEqual"),
-    "Less": _compare("Less"), "LessOrEqual": _compare("LessOrEqual"), "Not": _not, "And": _logical(operator.and_),
-    "Or": _logical(operator.or_), "Xor": _logical(operator.xor), "Identity": lambda node, operands: operands[0],
+    "Less": _compare("Less"), "LessOrEqual": _compare("LessOrEqual"), "Not": _not, "And": _logical(_conjunction),
+    "Or": _logical(_disjunction), "Xor": _logical(_difference), "Identity": _identity,
     "Gather": _gather, "Slice": _slice, "Concat": _concat, "Unsqueeze": _unsqueeze, "Squeeze": _squeeze,
     "Reshape": _reshape, "Transpose": _transpose, "Expand": _expand, "Tile": _tile, "Split": _split, "Range": _range,
     "NonZero": _nonzero, "ReduceProd": _reduce(operator.mul, 1), "ReduceSum": _reduce(operator.add, 0),

@@ -101,8 +101,8 @@ def given_extents(
                 if wanted != extent:
                     faults.append(Fault(1118, where, f"dimension {place} is {extent}, the model has {wanted} there"))
             elif given.setdefault(wanted.key, int(extent)) != extent:
-                other = given[wanted.key]
-                faults.append(Fault(1118, where, f"dimension {place} ({wanted.stem}) is {extent} here and {other} before"))
+                text = f"dimension {place} ({wanted.stem}) is {extent} here and {given[wanted.key]} before"
+                faults.append(Fault(1118, where, text))
     return given, faults
 
 

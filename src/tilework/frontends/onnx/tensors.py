@@ -29,8 +29,9 @@ ELEMENT_TYPES: Mapping[int, DType] = {
 _OTHER_NAMES = {0: "undefined", 8: "string", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2"}
 
 ONNX_NAMES: Mapping[DType, str] = {
-    dtypes.float32: "float", dtypes.float64: "double", dtypes.boolean: "bool", dtypes.float8_e4m3fn: "float8e4m3fn",
-    dtypes.float8_e4m3fnuz: "float8e4m3fnuz", dtypes.float8_e5m2: "float8e5m2", dtypes.float8_e5m2fnuz: "float8e5m2fnuz",
+    dtypes.float32: "float", dtypes.float64: "double", dtypes.boolean: "bool",
+    dtypes.float8_e4m3fn: "float8e4m3fn", dtypes.float8_e4m3fnuz: "float8e4m3fnuz", dtypes.float8_e5m2: "float8e5m2",
+    dtypes.float8_e5m2fnuz: "float8e5m2fnuz",
 }  # fmt: skip
 """How ONNX's type strings (`tensor(float)`) call an element type, where they call it otherwise."""
 

@@ -1,4 +1,4 @@
-"""Windows that slide over spatial dimensions: strides, dilations, padding and output extents, symbolic ones included."""
+"""Windows that slide over spatial dimensions: strides, dilations, padding, symbolic extents included."""
 
 from __future__ import annotations
 
@@ -67,7 +67,8 @@ def read_window(node: OnnxNode, spatial: tuple[Dim, ...], size: tuple[int, ...])
         low, high = padding[axis]
         room = node.symbols.simplify(extent + low + high - reach[axis])
         if not node.symbols.require_at_least(room, 0) and room.is_constant:
-            raise NodeFault(1119, f"a window that spans {reach[axis]} is larger than the padded input ({room + reach[axis]})")
+            text = f"a window that spans {reach[axis]} is larger than the padded input ({room + reach[axis]})"
+            raise NodeFault(1119, text)
         rounded = node.flag("ceil_mode") and automatic == "NOTSET"
         extension.append(_rounding(node, extent + low, room, strides[axis]) if rounded else dim(0))
     return Window(size, strides, dilations, tuple(padding), tuple(extension))

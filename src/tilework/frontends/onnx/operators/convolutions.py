@@ -19,8 +19,9 @@ def _kernel(node: OnnxNode, value: Value, weight: Value) -> tuple[int, ...]:
     if rank < 3 or weight.tensor.rank != rank:
         raise NodeFault(1119, f"input {value.type} and weights {weight.type} must have one rank, 3 or more")
     size = tuple(fixed_extent(extent, "an extent of the weights") for extent in weight.tensor.shape[2:])
-    if node.given("kernel_shape") and node.integers("kernel_shape") != size:
-        raise NodeFault(1108, f"attribute 'kernel_shape' is {list(node.integers('kernel_shape'))}, the weights have {list(size)}")
+    given = node.integers("kernel_shape", size)
+    if given != size:
+        raise NodeFault(1108, f"attribute 'kernel_shape' is {list(given)}, the weights have {list(size)}")
     if 0 in size:
         raise NodeFault(1119, f"the weights {weight.type} have no elements")
     return size
@@ -29,7 +30,7 @@ def _kernel(node: OnnxNode, value: Value, weight: Value) -> tuple[int, ...]:
 def _groups(node: OnnxNode, channels: Dim, weight: Value) -> int:
     groups = node.integer("group", 1)
     if groups < 1 or channels % groups != 0 or weight.tensor.shape[0] % groups != 0:
-        raise NodeFault(1108, f"attribute 'group' is {groups}; input {channels} and weights {weight.type} do not divide")
+        raise NodeFault(1108, f"attribute 'group' is {groups}; {channels} channels and {weight.type} do not divide")
     require_equal(node.symbols, channels, weight.tensor.shape[1] * groups, "channels of input and weights")
     return groups
 

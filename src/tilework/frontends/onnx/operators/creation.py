@@ -70,7 +70,7 @@ def _range(node: OnnxNode) -> Value:
         return found if start == 0 else emit.apply("add", found, emit.extent(start, dtype))
     first, last, delta = (float(node.array(place, "start, limit and delta").reshape(-1)[0]) for place in range(3))
     length = math.ceil((last - first) / delta) if delta and math.isfinite((last - first) / delta) else -1
-    if length < 0 and not delta or length > MOST_ELEMENTS or not all(map(math.isfinite, (first, last, delta))):
+    if (length < 0 and not delta) or length > MOST_ELEMENTS or not all(map(math.isfinite, (first, last, delta))):
         raise NodeFault(1119, f"start {first}, limit {last}, delta {delta} make no range")
     numbers = emit.iota((max(0, length),), 0, dtype)
     return emit.apply("add", emit.apply("multiply", numbers, delta), first)

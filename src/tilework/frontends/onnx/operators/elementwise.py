@@ -105,6 +105,10 @@ def _clip(node: OnnxNode) -> Value:
     return found
 
 
+_LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0}
+"""The largest finite number of each 8-bit float."""
+
+
 def cast(node: OnnxNode, value: Value, wanted: DType) -> Value:
     """A value with another element type, as ONNX's Cast: to bool is `!= 0`, to 8-bit floats saturates on demand."""
     emit = node.emit
@@ -113,11 +117,11 @@ def cast(node: OnnxNode, value: Value, wanted: DType) -> Value:
     if wanted.kind == "boolean":
         return emit.compare("NE", value, 0)
     if wanted.is_floating and wanted.bits == 8 and node.flag("saturate", True):
-        import ml_dtypes
-
-        largest = float(ml_dtypes.finfo(wanted.numpy).max)
+        largest = _LARGEST[wanted.name]
         if not (element(value).is_floating and element(value).bits == 8):
             value = emit.apply("minimum", emit.apply("maximum", value, -largest), largest)
+    if wanted.bits == 4 and element(value).is_floating:
+        value = emit.convert(value, dtypes.int32)  # the low bits are kept, as from any wider integer
     return emit.convert(value, wanted)
 
 
@@ -130,8 +134,13 @@ def _cast_like(node: OnnxNode) -> Value:
 
 
 def _bit_cast(node: OnnxNode) -> Value:
-    wanted = element_type(node.integer("to"))
-    return node.emit.apply("bitcast_convert", node.value(0), dtype=wanted)
+    """A boolean is a byte that is 0 or 1."""
+    value, wanted, emit = node.value(0), element_type(node.integer("to")), node.emit
+    if element(value).kind == "boolean":
+        value = emit.convert(value, dtypes.uint8)
+    if wanted.kind == "boolean":
+        return emit.compare("NE", emit.apply("bitcast_convert", value, dtype=dtypes.uint8), 0)
+    return value if element(value) == wanted else emit.apply("bitcast_convert", value, dtype=wanted)
 
 
 def _is_infinite(node: OnnxNode) -> Value:
@@ -172,7 +181,7 @@ def _quantize(node: OnnxNode) -> Value:
     scale = emit.convert(_quantisation_axis(node, 1, value), dtypes.float32)
     scaled = emit.apply("divide", emit.convert(value, dtypes.float32), scale)
     if not wanted.is_integer:
-        raise NodeFault(1123, f"quantising to {wanted} is not supported; integers are")
+        return cast(node, scaled, wanted)
     found = emit.apply("round_nearest_even", scaled)
     if node.has(2):
         found = emit.apply("add", found, emit.convert(_quantisation_axis(node, 2, value), dtypes.float32))

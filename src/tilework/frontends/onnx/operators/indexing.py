@@ -41,7 +41,8 @@ def _gather_elements(node: OnnxNode) -> Value:
     value, indices, emit = node.value(0), node.value(1), node.emit
     _same_rank(value, indices)
     axis = node.axis(node.integer("axis", 0), value.tensor.rank)
-    limits = [v if a == axis else i for a, (v, i) in enumerate(zip(value.tensor.shape, indices.tensor.shape, strict=True))]
+    limits = list(indices.tensor.shape)
+    limits[axis] = value.tensor.shape[axis]
     value = emit.slice(value, [0] * len(limits), limits)
     return emit.apply("take_along_axis", value, indices, dimension=axis)
 

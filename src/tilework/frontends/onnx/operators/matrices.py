@@ -76,7 +76,7 @@ def _labels(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]
     for text, rank in zip(texts, ranks, strict=True):
         before, dots, after = text.partition("...")
         spare = rank - len(before) - len(after)
-        if spare < 0 or (spare and not dots) or not (before + after).isalpha() and before + after:
+        if spare < 0 or (spare and not dots) or (not (before + after).isalpha() and before + after):
             raise NodeFault(1108, f"equation {equation!r} does not fit an operand of rank {rank}")
         most = max(most, spare)
         terms.append([*before, *(str(place) for place in reversed(range(spare))), *after])

@@ -162,7 +162,7 @@ def _local_response(node: OnnxNode) -> Value:
 
 
 CONVERTERS: dict[str, Converter] = {
-    "BatchNormalization": _batch, "GroupNormalization": _group, "InstanceNormalization": _instance, "LRN": _local_response,
-    "LayerNormalization": _layer, "LpNormalization": _by_norm, "MeanVarianceNormalization": _mean_variance,
-    "RMSNormalization": _root_mean_square,
+    "BatchNormalization": _batch, "GroupNormalization": _group, "InstanceNormalization": _instance,
+    "LRN": _local_response, "LayerNormalization": _layer, "LpNormalization": _by_norm,
+    "MeanVarianceNormalization": _mean_variance, "RMSNormalization": _root_mean_square,
 }  # fmt: skip

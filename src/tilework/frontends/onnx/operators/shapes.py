@@ -35,7 +35,8 @@ def reshaped(node: OnnxNode, shape: tuple[Dim, ...], wanted: Sequence[Dim], zero
                 found[place] = shape[place]
     free = [place for place, extent in enumerate(found) if extent == -1]
     if len(free) > 1 or any(e.is_constant and e.constant < -1 for e in found):
-        raise NodeFault(1119, f"the new shape [{', '.join(map(str, wanted))}] has more than one -1 or a negative extent")
+        text = ', '.join(map(str, wanted))
+        raise NodeFault(1119, f"the new shape [{text}] has more than one -1 or a negative extent")
     total = product(shape)
     if free:
         rest = product(extent for place, extent in enumerate(found) if place != free[0])
@@ -217,7 +218,10 @@ def _space_to_depth(node: OnnxNode) -> Value:
     if height % block != 0 or width % block != 0:
         raise NodeFault(1119, f"height {height} and width {width} do not divide by {block}")
     split = emit.reshape(value, (batch, channels, height // block, block, width // block, block))
-    moved = emit.transpose(split, (0, 3, 5, 1, 2, 4))
+    if node.choice("mode", "DCR", ("DCR", "CRD")) == "DCR":
+        moved = emit.transpose(split, (0, 3, 5, 1, 2, 4))
+    else:
+        moved = emit.transpose(split, (0, 1, 3, 5, 2, 4))
     return emit.reshape(moved, (batch, channels * (block * block), height // block, width // block))
 
 
