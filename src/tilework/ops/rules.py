@@ -60,27 +60,24 @@ class Rule:
     def tensors(self, least: int, most: int | None = -1) -> tuple[TensorType, ...]:
         """The operands, all tensors, `least` to `most` of them (`most` -1: exactly `least`; None: no limit)."""
         self.count(least, most)
-        found: list[TensorType] = []
-        for position, operand in enumerate(self._operands):
-            if isinstance(operand, TensorType):
-                found.append(operand)
-            else:
-                self.fault(1221, f"operand {position} is a token, it must be a tensor")
-        self.check()
-        return tuple(found)
+        return self._tensors(0)
 
     def token_and_tensors(self, count: int) -> tuple[TensorType, ...]:
         """The tensors after a leading token, `count` of them."""
         self.count(count + 1)
         if not isinstance(self._operands[0], TokenType):
             self.fault(1221, f"operand 0 is {self._operands[0]}, it must be a token")
+        return self._tensors(1)
+
+    def _tensors(self, first: int) -> tuple[TensorType, ...]:
         found: list[TensorType] = []
-        for position, operand in enumerate(self._operands[1:], 1):
+        for position, operand in enumerate(self._operands[first:], first):
             if isinstance(operand, TensorType):
                 found.append(operand)
             else:
                 self.fault(1221, f"operand {position} is a token, it must be a tensor")
-        self.check()
+        if len(found) != len(self._operands) - first:
+            self.check()
         return tuple(found)
 
     def count(self, least: int, most: int | None = -1) -> None:
