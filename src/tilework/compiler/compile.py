@@ -20,9 +20,9 @@ from tilework.errors import CodegenError
 from tilework.graph.graph import Graph, Value
 from tilework.graph.verify import verify as verify_graph
 from tilework.machine.finder import machine as machine_named
-from tilework.memory.place import place
+from tilework.memory.arenas import place_arenas
 from tilework.ops.registry import operator
-from tilework.passes.pipeline import simplify
+from tilework.passes.pipeline import Pipeline
 from tilework.plan.explanation import Explanation, RegionExplanation
 from tilework.plan.buffers import ConstantPlace
 from tilework.plan.plan import Plan
@@ -67,7 +67,7 @@ def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = N
         verify_graph(graph)
         _refuse_what_is_not_compiled(graph)
     with stages("simplify"):
-        graph = simplify(graph)
+        graph = Pipeline().run(graph)
     with stages("fuse"):
         found = fused_regions(graph)
     with stages("kernels"):
@@ -77,7 +77,7 @@ def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = N
         items: list[RegionKernel | Value] = []
         for region in found:
             items.append(kernels[region.name] if region.name in kernels else region.root.output)
-        plan = place(build_plan(graph, tuple(items)))
+        plan = place_arenas(build_plan(graph, tuple(items))).plan
     with stages("driver"):
         (segment,) = plan.segments
         unique = {k.kernel.name: k.kernel.ir for k in kernels.values()}

@@ -180,9 +180,12 @@ def nest(schedule: Schedule, statement: str) -> Schedule:
     chosen = _lanes(schedule, found, around, kinds)
     if chosen is not None:
         schedule = _with_lanes(schedule, found, around, kinds, chosen)
-    outermost = schedule.setting.enclosing(schedule.setting.statement(statement))[0]
-    if outermost.kind == "serial" and kind(schedule.program, outermost) == "independent" and outermost.extent != 1:
-        schedule = schedule.parallel(outermost.variable)
+    for loop in schedule.setting.enclosing(schedule.setting.statement(statement)):
+        if loop.extent == 1:
+            continue  # threads need the first loop that has iterations to share
+        if loop.kind == "serial" and kind(schedule.program, loop) == "independent":
+            schedule = schedule.parallel(loop.variable)
+        break
     return schedule
 
 
