@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilework.candidates.candidate import Candidate
+from tilework.candidates.joined import joined
 from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText, emit_kernel
 from tilework.compiler.options import CompileOptions
+from tilework.compute.nest import loop_program
 from tilework.decisions.choice import choose
 from tilework.loops.program import LoopProgram
 from tilework.loops.text import program_text
@@ -36,16 +38,17 @@ def region_kernels(
 ) -> tuple[RegionKernel, ...]:
     """A kernel for each region, in order. Raises `CodegenError` naming the region's node where one cannot be generated."""
     contract = numerics(options.numerics)
-    made: dict[str, KernelText] = {}
+    made: dict[str, RegionKernel] = {}
     found: list[RegionKernel] = []
     for region in regions:
-        candidate = choose(region, machine, contract)
-        schedule = candidate.schedule()
-        program = schedule.program
-        text = program_text(program.renamed("kernel"))
-        if text not in made:
-            digest = hashlib.sha256(text.encode()).hexdigest()[:10]
-            name = f"tilework_{digest}"
-            made[text] = emit_kernel(program, machine, contract, checked=options.checked, name=name)
-        found.append(RegionKernel(region, candidate, schedule, made[text]))
+        # values are named by position, so equal regions have equal texts whatever the user called their values
+        text = program_text(loop_program(joined(region).computation).renamed("region"))
+        known = made.get(text)
+        if known is None:
+            candidate = choose(region, machine, contract)
+            schedule = candidate.schedule()
+            name = f"tilework_{hashlib.sha256(program_text(schedule.program).encode()).hexdigest()[:12]}"
+            kernel = emit_kernel(schedule.program, machine, contract, checked=options.checked, name=name)
+            known = made[text] = RegionKernel(region, candidate, schedule, kernel)
+        found.append(replace(known, region=region))
     return tuple(found)

@@ -6,8 +6,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
-from tilework.compiler.compile import compile_graph, lower_graph
-from tilework.compiler.compile import Compiled
+from tilework.compiler.compile import Compiled, compile_graph, lower_graph
 from tilework.compiler.options import CompileOptions
 from tilework.errors import UsageError
 from tilework.graph.graph import Graph
@@ -30,7 +29,7 @@ def load_graph(model: object, shapes: Mapping[str, Sequence[int]] | None = None)
             raise UsageError(1008, "shapes cannot be fixed on a Graph; build it with the shapes you want")
         return model
     if isinstance(model, (str, bytes, bytearray, memoryview, os.PathLike)) or type(model).__name__ == "ModelProto":
-        importer = cast("Importer", find_variant("tilework.frontends.onnx", "load", "import_model"))
+        importer = cast("Importer", find_variant("tilework.frontends.onnx", "importer", "import_model"))
         return importer(bytes(model) if isinstance(model, (bytearray, memoryview)) else model, shapes=shapes)
     raise UsageError(1008, f"no frontend reads a {type(model).__name__}")
 
