@@ -5,21 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tests.plan.building import at, flag, plan_of, slot, step
+from tests.plan.building import at, draft, flag, plan_of, random_plan, slot, step
 from tilework.dims import Symbol, dim
 from tilework.memory.arenas import place_arenas
 from tilework.plan.buffers import MeasuredPlace, Queue
 from tilework.plan.plan import Plan, Segment, alias_key
-from tilework.plan.steps import Branch, KernelStep, Repeat, Step
+from tilework.plan.steps import Branch, Repeat
 from tilework.plan.verify import verify
-
-
-def draft(steps: tuple[Step, ...], *names: str, outputs: tuple[str, ...] = ("y",)) -> Plan:
-    return plan_of(steps, tuple(at(name, slot(0)) for name in names), outputs=outputs)
-
-
-def names_of(step: Step) -> tuple[str, ...]:
-    return step.arguments if isinstance(step, KernelStep) else ()
 
 
 def test_a_chain_needs_one_buffer_in_place_and_two_without() -> None:
@@ -93,30 +85,6 @@ def test_random_plans_on_random_queues_verify(seed: int) -> None:
     verify(placed.plan)
     bound = placed.placements["scratch"].lower_bound
     assert placed.plan.arenas[0].bytes.evaluate(placed.placements["scratch"].representative) >= bound
-
-
-def random_plan(generator: np.random.Generator, count: int = 14, queues: int = 3) -> Plan:
-    """Steps that each read one to three earlier values, on random queues, with the waits that the reads need."""
-    names = [f"v{k}" for k in range(count)]
-    producer: dict[str, int] = {}
-    queue_of: dict[int, str] = {}
-    steps: list[Step] = []
-    for k, name in enumerate((*names, "y")):
-        known = ["x", *names[:k]]
-        number = int(generator.integers(1, 4))
-        inputs = list(dict.fromkeys(known[-1 - int(d)] for d in generator.integers(0, min(len(known), 6), number)))
-        if name == "y":
-            inputs = list(
-                dict.fromkeys([*inputs, *(n for n in names if not any(n in names_of(s)[:-1] for s in steps))])
-            )
-        queue = f"q{int(generator.integers(0, queues))}"
-        waits = tuple(sorted({producer[n] for n in inputs if n in producer and queue_of[producer[n]] != queue}))
-        length = "n" if generator.random() < 0.7 else dim("n")
-        made = step(f"s{k}", inputs, name, scale=int(generator.integers(1, 4)), length=length, queue=queue)
-        steps.append(replace(made, waits=waits, signals=(k,)))
-        producer[name], queue_of[k] = k, queue
-    plan = draft(tuple(steps), *names)
-    return plan.replace(queues=tuple(Queue(f"q{k}", "cpu") for k in range(queues)))
 
 
 def test_parallel_queues_need_more_memory_than_one() -> None:

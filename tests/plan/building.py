@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
+import numpy as np
+
 from tilework.dims import Dim, IntLike, Symbol, dim
 from tilework.dtypes import DType, boolean, float32
 from tilework.graph.types import tensor
-from tilework.loops.expressions import Expression, Load
+from tilework.loops.expressions import Expression, Index, Load
 from tilework.loops.program import Access, Argument, Buffer, Compute, Loop, LoopProgram, buffer
-from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
+from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer, Queue
 from tilework.plan.plan import Plan, PlanInput, PlanOutput, Segment, input_bindings
 from tilework.plan.signature import KernelBuffer, KernelSignature
 from tilework.plan.steps import KernelStep, Step
@@ -109,3 +113,45 @@ def chain() -> Plan:
 def flag(name: str) -> PlanBuffer:
     """A constant boolean."""
     return PlanBuffer(name, (), boolean, "host", ConstantPlace("f00d" + name))
+
+
+def draft(steps: tuple[Step, ...], *names: str, outputs: tuple[str, ...] = ("y",)) -> Plan:
+    return plan_of(steps, tuple(at(name, slot(0)) for name in names), outputs=outputs)
+
+
+def names_of(step: Step) -> tuple[str, ...]:
+    return step.arguments if isinstance(step, KernelStep) else ()
+
+
+def random_plan(generator: np.random.Generator, count: int = 14, queues: int = 3) -> Plan:
+    """Steps that each read one to three earlier values, on random queues, with the waits that the reads need."""
+    names = [f"v{k}" for k in range(count)]
+    producer: dict[str, int] = {}
+    queue_of: dict[int, str] = {}
+    steps: list[Step] = []
+    for k, name in enumerate((*names, "y")):
+        known = ["x", *names[:k]]
+        number = int(generator.integers(1, 4))
+        inputs = list(dict.fromkeys(known[-1 - int(d)] for d in generator.integers(0, min(len(known), 6), number)))
+        if name == "y":
+            inputs = list(
+                dict.fromkeys([*inputs, *(n for n in names if not any(n in names_of(s)[:-1] for s in steps))])
+            )
+        queue = f"q{int(generator.integers(0, queues))}"
+        waits = tuple(sorted({producer[n] for n in inputs if n in producer and queue_of[producer[n]] != queue}))
+        length = "n" if generator.random() < 0.7 else dim("n")
+        made = step(f"s{k}", inputs, name, scale=int(generator.integers(1, 4)), length=length, queue=queue)
+        steps.append(replace(made, waits=waits, signals=(k,)))
+        producer[name], queue_of[k] = k, queue
+    plan = draft(tuple(steps), *names)
+    return plan.replace(queues=tuple(Queue(f"q{k}", "cpu") for k in range(queues)))
+
+
+def numbers(output: str, length: IntLike) -> KernelStep:
+    """A step output[i] = i."""
+    target = buffer("y", float32, length)
+    body = Loop("i", dim(length), "serial", Compute("s", (Access("y", (dim("i"),)),), (Index(dim("i"), float32),)))
+    symbols = tuple(Symbol(found) for found in sorted(dim(length).names()))
+    kernel = KernelSignature("numbers", (KernelBuffer("y", target.shape, float32, "write", 4),), symbols)
+    meaning = LoopProgram("numbers", (Argument(target, "write"),), body, symbols)
+    return KernelStep("numbers", kernel, (output,), tuple(dim(s.name) for s in symbols), meaning)
