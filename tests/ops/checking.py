@@ -84,7 +84,11 @@ def same(found: Array, wanted: Array, tolerance: float = 0.0) -> None:
     if found.dtype.kind in "biu":
         np.testing.assert_array_equal(found, wanted)
     else:
-        np.testing.assert_allclose(found.astype(np.float64), wanted.astype(np.float64), rtol=tolerance, atol=tolerance)
+        a, b = found.astype(np.float64), wanted.astype(np.float64)
+        np.testing.assert_allclose(a, b, rtol=tolerance, atol=tolerance)
+        if not tolerance:
+            zero = a == 0
+            np.testing.assert_array_equal(np.signbit(a[zero]), np.signbit(b[zero]))
 
 
 def faults(name: str, types: Sequence[Any], **attributes: Any) -> list[int]:

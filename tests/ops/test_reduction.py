@@ -57,7 +57,8 @@ def test_reduce_of_special_values(reducer: str) -> None:
     x = special(np.random.default_rng(7), 40, 3)
     with np.errstate(all="ignore"):
         wanted = np.asarray(NUMPY[reducer](x, axis=1)).astype(np.float32)
-    same(check("reduce", [x], dimensions=(1,), reducer=reducer), wanted)
+    found = check("reduce", [x], dimensions=(1,), reducer=reducer)
+    same(found, wanted, 1e-30)  # but for the sign of a zero, which numpy leaves to the order of the operands
 
 
 @pytest.mark.parametrize("dtype", [np.bool_, np.int32, np.uint8])

@@ -111,8 +111,10 @@ class DotGeneral(Operator):
         depth = int(np.prod(a.shape[a.ndim - len(left.contracting) :], dtype=np.int64))
         rows = int(np.prod(a.shape[len(batch) : len(batch) + len(left.free)], dtype=np.int64))
         columns = int(np.prod(b.shape[b.ndim - len(right.free) :], dtype=np.int64))
+        a, b = a.reshape(*batch, rows, depth), b.reshape(*batch, depth, columns)
         with np.errstate(all="ignore"):
-            total = np.matmul(a.reshape(*batch, rows, depth), b.reshape(*batch, depth, columns))
+            # without a sum there is no +0.0 to start from: -0.0 stays
+            total: Array = np.matmul(a, b) if left.contracting else np.multiply(a, b)
         return (rounded(total.reshape(tuple(int(d) for d in result.shape)), result.dtype),)
 
     def counts(

@@ -9,10 +9,10 @@ import numpy as np
 from tilework.compute.notation import Axis
 from tilework.dims import Dim, IntLike, loaded
 from tilework.errors import RunError
-from tilework.graph.types import TensorType
+from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer
 from tilework.ops._stages import at
-from tilework.ops.operator import Array
+from tilework.ops.operator import Array, Counts
 from tilework.ops.rules import INTEGER, Rule
 
 _SIGN_SHIFT = 1 << 62
@@ -57,3 +57,10 @@ def check_fits(rule: Rule, indices: tuple[Dim, ...], operand: tuple[Dim, ...], d
         fits = small == large or (small.is_constant and large.is_constant and small.constant <= large.constant)
         if position != dimension and not fits:
             rule.fault(1223, f"dimension {position}: the indices' extent {small} must be at most the operand's {large}")
+
+
+def take_counts(indices: ValueType, result: ValueType) -> Counts:
+    """No arithmetic; the positions, and what is taken (not the whole operand) read and written."""
+    assert isinstance(indices, TensorType)
+    assert isinstance(result, TensorType)
+    return Counts(Dim(), indices.bytes + result.bytes * 2)

@@ -15,8 +15,8 @@ from tilework.loops.program import Buffer
 from tilework.ops._attributes import integer_of
 from tilework.ops._stages import axes, load
 from tilework.ops.definitions import computation
-from tilework.ops.indexing._positions import check_indices, numpy_positions, wrapped
-from tilework.ops.operator import Array, Operator, PrecisionFacts
+from tilework.ops.indexing._positions import check_indices, numpy_positions, take_counts, wrapped
+from tilework.ops.operator import Array, Counts, Operator, PrecisionFacts
 from tilework.ops.rules import Rule
 
 
@@ -56,6 +56,11 @@ class Take(Operator):
         operand, indices = operands
         dimension = integer_of(attributes, "dimension")
         return (np.take(operand, numpy_positions(indices, operand.shape[dimension], self.name), axis=dimension),)
+
+    def counts(
+        self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]
+    ) -> Counts:
+        return take_counts(operands[1], results[0])
 
 
 OPERATOR = Take()

@@ -55,14 +55,35 @@ def numpy_identity(reducer: str, dtype: DType) -> Any:
 
 def numpy_reduce(array: Array, axis: tuple[int, ...], reducer: str, dtype: DType) -> Array:
     """All elements along some axes combined; the identity where there are none."""
-    function = _NUMPY[reducer]
     with np.errstate(all="ignore"):
         wide = array.astype(wide_numpy(dtype))
-        combined = np.asarray(function.reduce(wide, axis=axis, initial=numpy_identity(reducer, dtype)))
+        combined = np.asarray(_NUMPY[reducer].reduce(wide, axis=axis, initial=numpy_identity(reducer, dtype)))
+        if _tells_zeros_apart(reducer, dtype):
+            combined = _signed(combined, np.any(_preferred_zero(wide, reducer), axis=axis), reducer)
     return narrow(combined, dtype)
 
 
 def numpy_accumulate(array: Array, axis: int, reducer: str, dtype: DType) -> Array:
     """Running results along an axis, in the type of `wide_numpy`."""
     with np.errstate(all="ignore"):
-        return np.asarray(_NUMPY[reducer].accumulate(array.astype(wide_numpy(dtype)), axis=axis))
+        wide = array.astype(wide_numpy(dtype))
+        running = np.asarray(_NUMPY[reducer].accumulate(wide, axis=axis))
+        if _tells_zeros_apart(reducer, dtype):
+            met = np.logical_or.accumulate(_preferred_zero(wide, reducer), axis=axis)
+            running = _signed(running, met, reducer)
+    return running
+
+
+# numpy's maximum of -0.0 and 0.0 is whichever comes first; ours is 0.0, and the minimum -0.0, in any order.
+def _tells_zeros_apart(reducer: str, dtype: DType) -> bool:
+    return dtype.is_floating and reducer in ("maximum", "minimum")
+
+
+def _preferred_zero(array: Array, reducer: str) -> Array:
+    return np.asarray((array == 0) & (np.signbit(array) == (reducer == "minimum")))
+
+
+def _signed(found: Array, met: Array, reducer: str) -> Array:
+    """Zeros among the results with their sign: whether the zero that wins was met."""
+    zero = np.where(met == (reducer == "maximum"), 0.0, -0.0)
+    return np.asarray(np.where(found == 0, zero, found))

@@ -68,11 +68,12 @@ class Cumulative(Operator):
         (operand,), (result,) = operands, results
         dimension, name = integer_of(attributes, "dimension"), attributes["reducer"]
         ordered = np.flip(operand, dimension) if attributes.get("reverse", False) else operand
-        running = numpy_accumulate(ordered, dimension, name, result.dtype)
-        if attributes.get("exclusive", False):
-            shape = [1 if d == dimension else extent for d, extent in enumerate(running.shape)]
-            none = np.full(shape, numpy_identity(name, result.dtype), running.dtype)
-            running = np.take(np.concatenate([none, running], dimension), range(operand.shape[dimension]), dimension)
+        shape = [1 if d == dimension else extent for d, extent in enumerate(operand.shape)]
+        none = np.full(shape, numpy_identity(name, result.dtype))
+        started = np.concatenate([none, ordered.astype(none.dtype)], dimension)
+        first = 0 if attributes.get("exclusive", False) else 1
+        kept = range(first, first + operand.shape[dimension])
+        running = np.take(numpy_accumulate(started, dimension, name, result.dtype), kept, dimension)
         if attributes.get("reverse", False):
             running = np.flip(running, dimension)
         return (narrow(running, result.dtype),)

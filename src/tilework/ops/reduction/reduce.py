@@ -72,6 +72,8 @@ class Reduce(Operator):
     ) -> tuple[Array, ...]:
         (operand,), (result,) = operands, results
         reduced = integers_of(attributes, "dimensions")
+        if not reduced:  # nothing is combined, not even with the identity: -0.0 stays
+            return (operand.copy(),)
         combined = numpy_reduce(operand, reduced, attributes["reducer"], result.dtype)
         return (combined.reshape(tuple(int(d) for d in result.shape)),)
 
