@@ -48,11 +48,13 @@ def edges(dtype: DType) -> Array:
     if dtype.is_integer:
         low, high = dtypes.integer_range(dtype)
         numbers = {low, low + 1, 0, 1, 2, 3, 5, 7, high - 1, high, high // 3, *({-1, -2, -3, -7} if low else ())}
-        return np.array([dtype.numpy.type(n) for n in sorted(numbers)], dtype.numpy)
+        if dtype.kind == "unsigned":
+            return np.array(sorted(numbers), np.uint64).astype(dtype.numpy)
+        return np.array(sorted(numbers), np.int64).astype(dtype.numpy)
     numbers = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, 3.0, -7.25, 1e-3, 30.0, -30.0, 100.0, -1000.0]
     numbers += [math.inf, -math.inf, math.nan]
     if dtype.name in ("float16", "float32", "float64"):
-        about = np.finfo(dtype.numpy)
+        about = np.finfo(dtype.name)
         numbers += [about.smallest_subnormal, -about.smallest_subnormal, about.tiny, about.max, -about.max, about.eps]
         numbers += [about.tiny / 2, 1 + about.eps]
     real: Array = np.array(numbers, np.float64)
@@ -174,7 +176,8 @@ def test_integers_wrap_and_never_trap(dtype: DType) -> None:
     def power(a: int, b: int) -> int:
         if b < 0:
             return (a if b % 2 else 1) if a in (1, -1) else 0
-        return pow(a, b, 2**dtype.bits)
+        modulus: int = 2**dtype.bits
+        return pow(a, b, modulus)
 
     expected: dict[str, Callable[[int, int], int]] = {
         "add": lambda a, b: a + b,
