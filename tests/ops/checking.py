@@ -8,11 +8,13 @@ from typing import Any
 import numpy as np
 
 from tilework.compute.nest import loop_program
+from tilework.compute.verify import verify as verify_computation
 from tilework.dims import Symbol, dim
 from tilework.dtypes import dtype_of
 from tilework.graph.types import TensorType
 from tilework.loops.interpret import interpret
 from tilework.loops.program import Buffer
+from tilework.loops.verify import verify as verify_program
 from tilework.ops.operator import Array, Counts, Operator, TypeFaults
 from tilework.ops.registry import operator
 
@@ -62,7 +64,10 @@ def interpreted(
     for target in targets:
         shape = tuple(int(d.evaluate(values)) for d in target.shape)
         held[target.name] = np.full(shape, 77, target.dtype.numpy)
-    interpret(loop_program(definition), held, values)
+    verify_computation(definition)
+    program = loop_program(definition)
+    verify_program(program)
+    interpret(program, held, values)
     return held["y0"]
 
 

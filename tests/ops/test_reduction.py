@@ -33,9 +33,7 @@ def special(generator: np.random.Generator, *shape: int) -> Array:
 def test_reduce(reducer: str, keep: bool, dimensions: tuple[int, ...]) -> None:
     g = np.random.default_rng(len(dimensions))
     x = whole(g, 3, 1, 5)
-    found = check(
-        "reduce", [x], [("a", 1, "b")], dimensions=dimensions, reducer=reducer, keep_dimensions=keep
-    )
+    found = check("reduce", [x], [("a", 1, "b")], dimensions=dimensions, reducer=reducer, keep_dimensions=keep)
     same(found, np.asarray(NUMPY[reducer](x, axis=dimensions, keepdims=keep)).astype(np.float32))
 
 
@@ -99,9 +97,7 @@ def test_counts_and_faults_of_reduce() -> None:
 def test_arg_reduce(direction: str, last: bool, keep: bool, dtype: Any) -> None:
     g = np.random.default_rng(1)
     x = special(g, 5, 7, 2) if dtype is np.float32 else g.integers(0, 2, (5, 7, 2)).astype(dtype)
-    found = check(
-        "arg_reduce", [x], [("a", "b", 2)], dimension=1, direction=direction, last=last, keep_dimensions=keep
-    )
+    found = check("arg_reduce", [x], [("a", "b", 2)], dimension=1, direction=direction, last=last, keep_dimensions=keep)
     ordered = np.flip(x, 1) if last else x
     wanted = (np.argmax if direction == "maximum" else np.argmin)(ordered, axis=1, keepdims=keep)
     same(found, (6 - wanted if last else wanted).astype(np.int64))
@@ -120,9 +116,7 @@ def test_arg_reduce_of_nothing_is_the_identity() -> None:
     np.testing.assert_array_equal(
         check("arg_reduce", [x], [("n", "m")], dimension=1, direction="maximum"), np.full(2, 2**63 - 1)
     )
-    np.testing.assert_array_equal(
-        check("arg_reduce", [x], dimension=1, direction="minimum", last=True), np.full(2, -1)
-    )
+    np.testing.assert_array_equal(check("arg_reduce", [x], dimension=1, direction="minimum", last=True), np.full(2, -1))
 
 
 def test_a_planted_bug_in_the_reducer_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -93,9 +93,7 @@ def _broadcast(node: Node, scope: Scope) -> Outcome:
     if below is None:
         return None
     both: tuple[Attribute, ...] = tuple(places[d] for d in _numbers(below, "broadcast_dimensions"))
-    return _changed(
-        node, scope, "broadcast_in_dim", below.inputs[0], {**node.attributes, "broadcast_dimensions": both}
-    )
+    return _changed(node, scope, "broadcast_in_dim", below.inputs[0], {**node.attributes, "broadcast_dimensions": both})
 
 
 def _slice(node: Node, scope: Scope) -> Outcome:

@@ -101,9 +101,7 @@ def _dimensions(shape: tuple[Dim, ...], attributes: Mapping[str, Any]) -> tuple[
         for name in ("window_dimensions", "window_strides", "base_dilations", "window_dilations")
     )
     pads = padding_of(attributes, "padding", rank)
-    return tuple(
-        WindowDimension(shape[d], dim(sizes[d]), strides[d], *pads[d], base[d], hole[d]) for d in range(rank)
-    )
+    return tuple(WindowDimension(shape[d], dim(sizes[d]), strides[d], *pads[d], base[d], hole[d]) for d in range(rank))
 
 
 OPERATOR = ReduceWindow()
