@@ -89,7 +89,9 @@ def dtype_named(name: str) -> DType:
     found = _BY_NAME.get(name)
     if found is None:
         near = difflib.get_close_matches(name, _BY_NAME, 3)
-        raise UsageError(1003, f"no data type is called {name!r}", hint=f"nearest: {', '.join(near) or ', '.join(_BY_NAME)}")
+        raise UsageError(
+            1003, f"no data type is called {name!r}", hint=f"nearest: {', '.join(near) or ', '.join(_BY_NAME)}"
+        )
     return found
 
 

@@ -36,7 +36,9 @@ def chain(rows: Any, columns: Any) -> LoopProgram:
     t, u, out = (buffer(name, float32, rows, columns) for name in ("t", "u", "out"))
 
     def stage(target: Buffer, prefix: str, value: Any) -> Stage:
-        return Stage(target.name, (target,), (Axis(f"{prefix}0", dim(rows)), Axis(f"{prefix}1", dim(columns))), (value,))
+        return Stage(
+            target.name, (target,), (Axis(f"{prefix}0", dim(rows)), Axis(f"{prefix}1", dim(columns))), (value,)
+        )
 
     first = stage(t, "p", load(x, "p0", "p1") + load(y, "p1"))
     second = stage(u, "q", load(t, "q0", "q1") * load(t, "q0", "q1"))

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from tests.schedule.programs import chain, matrix_product, row_maximum, same_values
-from tilework.dims import Symbol
 from tilework.errors import ParseError, ScheduleError
 from tilework.loops.program import Loop, LoopProgram, statements, walk
 from tilework.numerics import numerics
@@ -54,7 +53,14 @@ def test_reorder_and_forwarding_of_handles() -> None:
 
 def test_fuse_then_split_again() -> None:
     program = chain(5, 7)
-    schedule = Schedule(program).fuse("p0", "p1").split("p0_p1", 4).fuse("q0", "q1", "q").vectorize("p0_p1.inner").parallel("q")
+    schedule = (
+        Schedule(program)
+        .fuse("p0", "p1")
+        .split("p0_p1", 4)
+        .fuse("q0", "q1", "q")
+        .vectorize("p0_p1.inner")
+        .parallel("q")
+    )
     same_values(program, schedule.program, 2)
 
 
@@ -75,8 +81,20 @@ def test_inline_of_a_chain() -> None:
 
 def test_marks_keep_values() -> None:
     program = matrix_product(6, 8, 5)
-    schedule = Schedule(program).split("j", 4).reorder("i", "j.outer", "k", "j.inner").vectorize("j.inner").unroll("k").parallel("i")
-    assert dict(loops(schedule.program)) == {"i": "parallel", "j.outer": "serial", "k": "unrolled", "j.inner": "vectorized"}
+    schedule = (
+        Schedule(program)
+        .split("j", 4)
+        .reorder("i", "j.outer", "k", "j.inner")
+        .vectorize("j.inner")
+        .unroll("k")
+        .parallel("i")
+    )
+    assert dict(loops(schedule.program)) == {
+        "i": "parallel",
+        "j.outer": "serial",
+        "k": "unrolled",
+        "j.inner": "vectorized",
+    }
     same_values(program, schedule.program, 4)
 
 
@@ -99,7 +117,9 @@ def test_strict_numerics_keep_the_order_of_reductions_but_move_independent_loops
 
 
 def test_trace_round_trip_and_replay_on_another_shape() -> None:
-    schedule = Schedule(matrix_product(6, 8, 5)).split("j", 4).reorder("i", "j.outer", "k", "j.inner").vectorize("j.inner")
+    schedule = (
+        Schedule(matrix_product(6, 8, 5)).split("j", 4).reorder("i", "j.outer", "k", "j.inner").vectorize("j.inner")
+    )
     trace = trace_from_json(trace_to_json(schedule.trace))
     assert trace == schedule.trace
     other = matrix_product(3, 10, 2)
@@ -171,8 +191,6 @@ def test_random_legal_schedules_keep_values(seed: int) -> None:
             continue
     same_values(program, schedule.program, seed)
     assert trace_from_json(trace_to_json(schedule.trace)) == schedule.trace
-
-
 
 
 @pytest.mark.parametrize("depth", [1, 5, 8])

@@ -40,6 +40,8 @@ class Candidate:
     workspace: Dim = Dim()
     numerics: Level = "strict"
     cost: Cost | None = None
+    streaming: frozenset[str] = frozenset()
+    """Results so large that their stores should go past the caches."""
     note: str = ""
     """Why it is as it is, for `explain`."""
 

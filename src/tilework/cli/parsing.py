@@ -69,4 +69,3 @@ def random_inputs(graph: Graph, given: dict[str, np.ndarray[Any, Any]], seed: in
         else:
             found[value.name] = rng.integers(0, 2, shape).astype(kind.dtype.numpy)
     return found
-

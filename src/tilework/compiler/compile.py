@@ -23,8 +23,8 @@ from tilework.machine.finder import machine as machine_named
 from tilework.memory.arenas import place_arenas
 from tilework.ops.registry import operator
 from tilework.passes.pipeline import Pipeline
-from tilework.plan.explanation import Explanation, RegionExplanation
 from tilework.plan.buffers import ConstantPlace
+from tilework.plan.explanation import Explanation, RegionExplanation
 from tilework.plan.plan import Plan
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable

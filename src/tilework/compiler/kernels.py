@@ -48,7 +48,9 @@ def region_kernels(
             candidate = choose(region, machine, contract)
             schedule = candidate.schedule()
             name = f"tilework_{hashlib.sha256(program_text(schedule.program).encode()).hexdigest()[:12]}"
-            kernel = emit_kernel(schedule.program, machine, contract, checked=options.checked, name=name)
+            kernel = emit_kernel(
+                schedule.program, machine, contract, checked=options.checked, name=name, streaming=candidate.streaming
+            )
             known = made[text] = RegionKernel(region, candidate, schedule, kernel)
         found.append(replace(known, region=region))
     return tuple(found)

@@ -37,7 +37,8 @@ def is_view(kernel_or_nodes: tuple[str, ...]) -> bool:
 
 def build_plan(graph: Graph, items: tuple[RegionKernel | Value, ...]) -> Plan:
     """The draft plan (arena offsets not yet placed): one step a kernel, in order, and copies into outputs that are no
-    kernel's own result. `items` are kernels, or a view's result value where a region needs no kernel."""
+    kernel's own result. `items` are kernels, or a view's result value where a region needs no kernel.
+    """
     return _Planner(graph, items).plan()
 
 
@@ -88,10 +89,14 @@ class _Planner:
 
     def _place_outputs(self) -> list[tuple[int, str]]:
         """Give the first output of each class of bytes that a kernel makes the output's own memory; list the others,
-        which are copied at the end (an input or constant as output, one value twice)."""
+        which are copied at the end (an input or constant as output, one value twice).
+        """
         copied: list[tuple[int, str]] = []
         for position, name in enumerate(self.graph.outputs):
-            if self.signature.outputs[position].kind != "fresh":
+            kind = self.signature.outputs[position].kind
+            if kind == "alias" and self._mutates(position) is not None:
+                copied.append((position, name))
+            if kind != "fresh":
                 continue
             base = self.classes.of(name)
             if base in self.places:
@@ -99,6 +104,13 @@ class _Planner:
             else:
                 self.places[base] = OutputPlace(position)
         return copied
+
+    def _mutates(self, position: int) -> int | None:
+        """The input whose memory output number `position` ends up in, or None."""
+        for number, policy in enumerate(self.signature.inputs):
+            if policy.access == "mutated" and policy.mutated_by == position:
+                return number
+        return None
 
     def _buffer(self, value: Value) -> PlanBuffer:
         """The plan's buffer for a value, made on first use."""
@@ -108,9 +120,7 @@ class _Planner:
             place = self.places.get(base) or ArenaPlace(ARENA)
             alignment = ALIGNMENT if isinstance(place, (ArenaPlace, ConstantPlace)) else value.tensor.dtype.itemsize
             alias = f"of {base}" if base in self.shared else ""
-            found = PlanBuffer(
-                value.name, value.tensor.shape, value.tensor.dtype, "host", place, alignment, alias
-            )
+            found = PlanBuffer(value.name, value.tensor.shape, value.tensor.dtype, "host", place, alignment, alias)
             self.buffers[value.name] = found
         return found
 
@@ -131,8 +141,10 @@ class _Planner:
     def _copy(self, position: int, name: str) -> None:
         value = self.graph.values[name]
         target = f"output {position}"
+        changed = self._mutates(position)
+        into = OutputPlace(position) if changed is None else InputPlace(changed)
         self.buffers[target] = PlanBuffer(
-            target, value.tensor.shape, value.tensor.dtype, "host", OutputPlace(position), value.tensor.dtype.itemsize
+            target, value.tensor.shape, value.tensor.dtype, "host", into, value.tensor.dtype.itemsize
         )
         self.steps.append(CopyStep(f"copy {position}", self._buffer(value).name, target, origin=name))
 
@@ -150,5 +162,7 @@ class _Planner:
                 continue
             here = Dim((((symbol.name,), 1),))
             if symbol.multiple != 1:
-                found.append(Guard(here % symbol.multiple, "zero", f"{symbol.name} must be a multiple of {symbol.multiple}"))
+                found.append(
+                    Guard(here % symbol.multiple, "zero", f"{symbol.name} must be a multiple of {symbol.multiple}")
+                )
         return tuple(found)

@@ -24,7 +24,9 @@ def reducer(name: str, dtype: DType) -> Reducer:
     if name == "replace":
         return Reducer(name, (left,), (right,), (right,), (constant(0, dtype),), relaxable=False)
     if name not in _FUNCTIONS:
-        raise LoopProgramError(1302, f"no built-in reducer is called {name!r}", hint=f"use one of {', '.join(BUILT_IN)}")
+        raise LoopProgramError(
+            1302, f"no built-in reducer is called {name!r}", hint=f"use one of {', '.join(BUILT_IN)}"
+        )
     return Reducer(name, (left,), (right,), (call(_FUNCTIONS[name], left, right),), (_identity(name, dtype),))
 
 

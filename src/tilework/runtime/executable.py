@@ -284,7 +284,10 @@ class Executable:
         return {name: int(frame.words[slot]) for name, slot in self._layout.symbols.items()}
 
     def _bind_core(
-        self, frame: Frame, addresses: Sequence[int], dims: Sequence[Sequence[int]],
+        self,
+        frame: Frame,
+        addresses: Sequence[int],
+        dims: Sequence[Sequence[int]],
         strides: Sequence[Sequence[int] | None],
     ) -> None:
         values: dict[str, int] = {}

@@ -17,7 +17,12 @@ _Kernel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
 
 
 def run_steps(
-    plan: Plan, layout: FrameLayout, frame: Frame, symbols: Mapping[str, int], entries: Mapping[str, int], context: Context
+    plan: Plan,
+    layout: FrameLayout,
+    frame: Frame,
+    symbols: Mapping[str, int],
+    entries: Mapping[str, int],
+    context: Context,
 ) -> Iterator[tuple[Step, Callable[[], int]]]:
     """Each step that is to run next, and the function that runs it (0: fine; else a fault is in the error word).
 
@@ -30,7 +35,12 @@ def run_steps(
 
 class _Runner:
     def __init__(
-        self, plan: Plan, layout: FrameLayout, frame: Frame, symbols: dict[str, int], entries: Mapping[str, int],
+        self,
+        plan: Plan,
+        layout: FrameLayout,
+        frame: Frame,
+        symbols: dict[str, int],
+        entries: Mapping[str, int],
         context: Context,
     ) -> None:
         self.plan, self.layout, self.frame = plan, layout, frame

@@ -14,7 +14,16 @@ from tilework.dims import Dim, FloorDiv, Loaded, Mod
 from tilework.loops.expressions import Index, Load
 from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import (
-    AsyncCopy, AsyncWait, Barrier, Intrinsic, Loop, LoopProgram, Node, Storage, statements, walk,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Intrinsic,
+    Loop,
+    LoopProgram,
+    Node,
+    Storage,
+    statements,
+    walk,
 )  # fmt: skip
 
 IteratorKind = Literal["independent", "reduction", "ordered"]

@@ -8,7 +8,15 @@ from dataclasses import replace
 from tilework.dims import Dim, dim
 from tilework.loops.expressions import Expression, substitute
 from tilework.loops.program import (
-    Access, AsyncCopy, Compute, Loop, LoopKind, Node, Prefetch, Storage, rewrite,
+    Access,
+    AsyncCopy,
+    Compute,
+    Loop,
+    LoopKind,
+    Node,
+    Prefetch,
+    Storage,
+    rewrite,
 )  # fmt: skip
 
 
@@ -25,7 +33,9 @@ def replace_variables(node: Node, values: Mapping[str, Dim]) -> Node:
             case Compute():
                 reduction = tuple(
                     dict.fromkeys(
-                        new for old in found.reduction for new in (sorted(table[old].names()) if old in table else (old,))
+                        new
+                        for old in found.reduction
+                        for new in (sorted(table[old].names()) if old in table else (old,))
                     )
                 )
                 return replace(
@@ -36,7 +46,9 @@ def replace_variables(node: Node, values: Mapping[str, Dim]) -> Node:
                     guards=tuple(g.substitute(table) for g in found.guards),
                 )
             case Prefetch():
-                return replace(found, target=access(found.target), guards=tuple(g.substitute(table) for g in found.guards))
+                return replace(
+                    found, target=access(found.target), guards=tuple(g.substitute(table) for g in found.guards)
+                )
             case AsyncCopy():
                 return replace(
                     found, target=access(found.target), source=access(found.source),
@@ -46,7 +58,9 @@ def replace_variables(node: Node, values: Mapping[str, Dim]) -> Node:
                 return replace(found, extent=found.extent.substitute(table))
             case Storage():
                 shape = tuple(d.substitute(table) for d in found.buffer.shape)
-                return found if shape == found.buffer.shape else replace(found, buffer=replace(found.buffer, shape=shape))
+                return (
+                    found if shape == found.buffer.shape else replace(found, buffer=replace(found.buffer, shape=shape))
+                )
             case _:
                 return found
 

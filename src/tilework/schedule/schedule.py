@@ -89,5 +89,7 @@ class Schedule:
             try:
                 schedule = schedule.apply(step)
             except ScheduleError as error:
-                raise ScheduleError(1504, f"step {position} does not apply: {error.message}", hint=error.hint) from error
+                raise ScheduleError(
+                    1504, f"step {position} does not apply: {error.message}", hint=error.hint
+                ) from error
         return schedule

@@ -24,8 +24,14 @@ from tilework.errors import UsageError
 @click.option("--save", type=click.Path(path_type=Path), default=None, metavar="OUT.npz", help="Write the outputs.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
 def command(
-    model: Path, inputs: tuple[str, ...], fixed: tuple[str, ...], threads: int | None, numerics: str, seed: int,
-    save: Path | None, as_json: bool,
+    model: Path,
+    inputs: tuple[str, ...],
+    fixed: tuple[str, ...],
+    threads: int | None,
+    numerics: str,
+    seed: int,
+    save: Path | None,
+    as_json: bool,
 ) -> None:
     """Compile MODEL (an ONNX file) and run it once."""
     from tilework.compiler.compile import compile_graph  # these pull in LLVM; `--help` should not wait for it
@@ -69,4 +75,6 @@ def command(
             click.echo(f"random inputs (seed {seed}): {', '.join(random)}")
         for name, array in named.items():
             click.echo(f"{name}: {summary(array)}")
-        click.echo(", ".join(f"{key.removesuffix('_ms').replace('_', ' ')} {value:.2f} ms" for key, value in times.items()))
+        click.echo(
+            ", ".join(f"{key.removesuffix('_ms').replace('_', ' ')} {value:.2f} ms" for key, value in times.items())
+        )

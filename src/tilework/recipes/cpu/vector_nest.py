@@ -21,7 +21,9 @@ from tilework.loops.expressions import Call, Index, Load, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, Node, children, statements
 from tilework.machine.cpu import CpuMachine
+from tilework.memory.placement import typical
 from tilework.numerics import Numerics
+from tilework.ops.registry import operator
 from tilework.schedule.iterators import kind
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.compute_inline import ComputeInline
@@ -46,7 +48,22 @@ class VectorNest:
         def schedule() -> Schedule:
             return vectorised(Schedule(loop_program(joined(region).computation), machine, numerics))
 
-        return (Candidate("direct", self.name, schedule, numerics=numerics.level, note="lanes along contiguous memory"),)
+        large = streaming(region, machine)
+        note = "lanes along contiguous memory" + (", stores past the caches where results are large" if large else "")
+        return (Candidate("direct", self.name, schedule, numerics=numerics.level, streaming=large, note=note),)
+
+
+def streaming(region: Region, machine: CpuMachine) -> frozenset[str]:
+    """Results of a map over elements that are larger than the last cache, at typical values of the symbols."""
+    if not all(operator(node.operator).elementwise or node.operator == "broadcast_in_dim" for node in region.nodes):
+        return frozenset()
+    values = {symbol.name: typical(symbol) for symbol in region.symbols}
+    names = joined(region).buffers
+    return frozenset(
+        names[value.name]
+        for value in region.outputs
+        if int(value.tensor.bytes.evaluate(values)) >= machine.last_level_bytes
+    )
 
 
 def vectorised(schedule: Schedule) -> Schedule:
@@ -240,9 +257,7 @@ def _with_lanes(
 ) -> Schedule:
     """Split the chosen loop by the machine's lanes and move the lanes innermost."""
     loop = next(node for node in around if node.variable == chosen)
-    widest = max(
-        (schedule.program.buffers[b].dtype.bits for b in _buffers(found)), default=32
-    )
+    widest = max((schedule.program.buffers[b].dtype.bits for b in _buffers(found)), default=32)
     lanes = max(2, (schedule.machine.vector_bits if schedule.machine is not None else 128) // max(widest, 8))
     extent = loop.extent.value
     if extent is not None and extent < lanes:

@@ -100,7 +100,7 @@ class CacheWrite(Primitive):
         if found.reducer is None and len(tile) != len(inside):
             return unknown(f"{self.statement} overwrites its target in loops that do not index it", found)
         used = {name for entry in target.index for name in entry.names()}
-        if len([loop for loop in inside if loop.variable in used]) and not self._own_cells(found, tile):
+        if [loop for loop in inside if loop.variable in used] and not self._own_cells(found, tile):
             return unknown(f"iterations of the tile may meet in {target.buffer}", found)
         return LEGAL
 
@@ -150,9 +150,7 @@ class CacheWrite(Primitive):
             start: Constant = found.reducer.identity[0] if regroups or found.init is None else found.init[0]
             begin = Compute(f"{self.statement}.init", (Access(self.buffer, index),), (start,))
             parts.append(copy_of("init", begin))
-        update = replace(
-            found, targets=(Access(self.buffer, index),), init=None, reduction=(), accumulate=None
-        )
+        update = replace(found, targets=(Access(self.buffer, index),), init=None, reduction=(), accumulate=None)
         top = inside[0]
         parts.append(replace_node(top, found, update))
         parts.append(copy_of("back", back))

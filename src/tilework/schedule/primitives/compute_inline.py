@@ -1,10 +1,10 @@
 """compute_inline: every read of an elementwise stage is replaced by its expression; the stage and its storage go away.
 
-    global t[100]
-      serial i < 100                  serial j < 100
-        s: t[i] = a[i] + 1      ->      u: b[j] = (a[j] + 1) * 2
-      serial j < 100
-        u: b[j] = t[j] * 2
+global t[100]
+  serial i < 100                  serial j < 100
+    s: t[i] = a[i] + 1      ->      u: b[j] = (a[j] + 1) * 2
+  serial j < 100
+    u: b[j] = t[j] * 2
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ from typing import ClassVar
 from tilework.dims import Dim
 from tilework.loops.expressions import Expression, Index, Load, rewrite, substitute, walk
 from tilework.loops.program import (
-    EMPTY, Compute, Loop, LoopProgram, Node, Sequence, Storage, path, statements,
+    EMPTY,
+    Compute,
+    Loop,
+    LoopProgram,
+    Node,
+    Sequence,
+    Storage,
+    path,
+    statements,
 )  # fmt: skip
 from tilework.loops.program import rewrite as rewrite_tree
 from tilework.loops.program import walk as walk_tree
@@ -45,7 +53,8 @@ def _own_nest(program: LoopProgram, statement: Compute) -> Node:
 @dataclass(frozen=True)
 class ComputeInline(Primitive):
     """Legal for a statement without reduction or guards that alone writes a temporary, each element once, from buffers
-    that nobody writes later, and whose readers read only what it wrote."""
+    that nobody writes later, and whose readers read only what it wrote.
+    """
 
     name: ClassVar[str] = "compute_inline"
     statement: str
@@ -119,7 +128,11 @@ class ComputeInline(Primitive):
                 return node.body
             if isinstance(node, Compute) and node is not found:
                 values = tuple(rewrite(v, leaf, memo) for v in node.values)
-                return replace(node, values=values) if any(a is not b for a, b in zip(values, node.values, strict=True)) else node
+                return (
+                    replace(node, values=values)
+                    if any(a is not b for a, b in zip(values, node.values, strict=True))
+                    else node
+                )
             return node
 
         body = rewrite_tree(program.body, change)

@@ -1,8 +1,8 @@
 """fuse: two loops, one directly inside the other, become one over all pairs of iterations, in the same order.
 
-    serial i < 4            serial i_j < 32
-      serial j < 8    ->      s: a[i_j // 8, i_j % 8] = ...
-        s: a[i, j] = ...
+serial i < 4            serial i_j < 32
+  serial j < 8    ->      s: a[i_j // 8, i_j % 8] = ...
+    s: a[i, j] = ...
 """
 
 from __future__ import annotations
@@ -37,7 +37,9 @@ class Fuse(Primitive):
         # the fused variable stands for both, so a statement must reduce over both or neither
         for node in walk(inner.body):
             if isinstance(node, Compute) and (self.first in node.reduction) != (self.second in node.reduction):
-                return illegal(1509, f"{node.name} reduces over one of {self.first} and {self.second} only", outer, inner)
+                return illegal(
+                    1509, f"{node.name} reduces over one of {self.first} and {self.second} only", outer, inner
+                )
         name = self.fused or f"{self.first}_{self.second}"
         if name in setting.names() - {self.first, self.second}:
             return illegal(1507, f"a loop is already called {name}", outer)

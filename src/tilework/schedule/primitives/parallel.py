@@ -24,13 +24,18 @@ class Parallel(Primitive):
             return illegal(1506, f"{self.loop} is {loop.kind} already", loop)
         around = [n for n in setting.enclosing(loop) if n.kind in ("parallel", "vectorized")]
         if around:
-            return illegal(1511, f"{self.loop} is inside the {around[0].kind} loop {around[0].variable}", loop, around[0])
+            return illegal(
+                1511, f"{self.loop} is inside the {around[0].kind} loop {around[0].variable}", loop, around[0]
+            )
         match kind(setting.program, loop):
             case "independent":
                 return LEGAL
             case "reduction":
                 into = next(
-                    t.buffer for n in walk(loop.body) if isinstance(n, Compute) and n.reducer is not None for t in n.targets
+                    t.buffer
+                    for n in walk(loop.body)
+                    if isinstance(n, Compute) and n.reducer is not None
+                    for t in n.targets
                 )
                 return illegal(
                     1513, f"iterations of {self.loop} add into the same element of {into}", loop,

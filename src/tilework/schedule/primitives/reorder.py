@@ -1,8 +1,8 @@
 """reorder: the named loops of one perfect nest take the given order; loops not named keep their places.
 
-    serial i < 4            serial k < 8
-      serial k < 8    ->      serial i < 4
-        ...                     ...
+serial i < 4            serial k < 8
+  serial k < 8    ->      serial i < 4
+    ...                     ...
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 @dataclass(frozen=True)
 class Reorder(Primitive):
     """Legal by iterator kinds: independent loops move freely; reduction loops move where reassociation is allowed;
-    ordered loops keep their order among themselves and among reductions."""
+    ordered loops keep their order among themselves and among reductions.
+    """
 
     name: ClassVar[str] = "reorder"
     loops: tuple[str, ...]
@@ -58,7 +59,9 @@ class Reorder(Primitive):
         before = [loop.variable for loop in chain]
         after = [loop.variable for loop in self._order(chain)]
         kinds = {loop.variable: kind(setting.program, loop, inside) for loop in chain}
-        fixed = {v for v, k in kinds.items() if k == "ordered" or (k == "reduction" and not setting.numerics.reassociate)}
+        fixed = {
+            v for v, k in kinds.items() if k == "ordered" or (k == "reduction" and not setting.numerics.reassociate)
+        }
         movable_reductions = {v for v, k in kinds.items() if k == "reduction"} - fixed
         # an ordered loop may not change places with a reduction either: it may read partial results
         dependent = fixed | movable_reductions if fixed else set[str]()

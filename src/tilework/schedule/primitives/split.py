@@ -1,8 +1,8 @@
 """split: one loop becomes two, `outer` over pieces and `inner` within a piece of `factor` iterations.
 
-    serial i < 100            serial i.outer < 13
-      s: a[i] = ...     ->      serial i.inner < 8
-                                  s: a[8*i.outer + i.inner] = ...  where 99 - 8*i.outer - i.inner >= 0
+serial i < 100            serial i.outer < 13
+  s: a[i] = ...     ->      serial i.inner < 8
+                              s: a[8*i.outer + i.inner] = ...  where 99 - 8*i.outer - i.inner >= 0
 """
 
 from __future__ import annotations

@@ -27,7 +27,12 @@ class Unroll(Primitive):
         extent = loop.extent.value
         if extent is None or extent > LARGEST:
             split = f"split {self.loop} first and unroll the inner loop"
-            return illegal(1510, f"{self.loop} has {loop.extent} iterations; it must be a constant <= {LARGEST}", loop, alternative=split)
+            return illegal(
+                1510,
+                f"{self.loop} has {loop.extent} iterations; it must be a constant <= {LARGEST}",
+                loop,
+                alternative=split,
+            )
         return LEGAL
 
     def apply(self, setting: Setting) -> Applied:

@@ -28,12 +28,22 @@ class Vectorize(Primitive):
         extent = loop.extent.value
         if extent is None or extent > WIDEST:
             split = f"split {self.loop} by the number of lanes and vectorize the inner loop"
-            return illegal(1510, f"{self.loop} has {loop.extent} iterations; it must be a constant <= {WIDEST}", loop, alternative=split)
+            return illegal(
+                1510,
+                f"{self.loop} has {loop.extent} iterations; it must be a constant <= {WIDEST}",
+                loop,
+                alternative=split,
+            )
         around = [n for n in setting.enclosing(loop) if n.kind == "vectorized"]
         inside = [n for n in walk(loop.body) if isinstance(n, Loop) and n.kind in ("vectorized", "parallel")]
         if around or inside:
             other = (around + inside)[0]
-            return illegal(1511, f"{other.variable} ({other.kind}) and {self.loop} are nested; only one loop can be the lanes", loop, other)
+            return illegal(
+                1511,
+                f"{other.variable} ({other.kind}) and {self.loop} are nested; only one loop can be the lanes",
+                loop,
+                other,
+            )
         match kind(setting.program, loop):
             case "independent":
                 return LEGAL
