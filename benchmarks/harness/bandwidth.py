@@ -17,11 +17,11 @@ from benchmarks.harness.engine import Engine, Prepared
 PLAIN, NON_TEMPORAL = "plain stores", "non-temporal stores"
 
 LANES = 16
-UNROLL = 4
+UNROLL = 1
 STEP = LANES * UNROLL
 """Elements of one trip of the loop."""
 
-CHUNKS = 64
+CHUNKS = 256
 """Pieces that the threads of the pool share out among themselves."""
 
 

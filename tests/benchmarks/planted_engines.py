@@ -66,3 +66,15 @@ def dying() -> Prepared:
 def stuck() -> Prepared:
     """An engine whose call never ends."""
     return Prepared(lambda: time.sleep(3600))
+
+
+def several_cases() -> Prepared:
+    """An engine of two cases."""
+    values = {"one": 1, "two": 2}
+    chosen = "one"
+
+    def select(case: str) -> None:
+        nonlocal chosen
+        chosen = case
+
+    return Prepared(lambda: None, outputs=lambda: {"y": np.array([values[chosen]])}, select=select)

@@ -1,0 +1,1 @@
+"""Things to see and to start from: `python -m examples.NAME`."""

@@ -1,0 +1,73 @@
+"""Tilework gives what ONNX Runtime gives, on models that people use, whatever the inputs and the number of threads."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tilework
+from benchmarks import small_models
+from benchmarks.harness import models
+from benchmarks.harness.onnx_engines import excess, session
+from tilework.runtime.context import ContextOptions
+
+Arrays = dict[str, "np.ndarray[Any, Any]"]
+
+
+def compared(path: Path, noise: float, cases: list[Arrays], threads: int) -> None:
+    """Compile once, and compare every case."""
+    reference = session(str(path), threads)
+    names = [output.name for output in reference.get_outputs()]
+    with tilework.Context(ContextOptions(threads=threads)) as context:
+        executable = tilework.compile(path, context=context)
+        assert [port.name for port in executable.outputs] == names
+        for case in cases:
+            ours = dict(zip(names, executable(**case), strict=True))
+            again = dict(zip(names, executable(*(case[port.name] for port in executable.inputs)), strict=True))
+            theirs = dict(zip(names, reference.run(None, case), strict=True))
+            assert excess(ours, theirs, noise) <= 1
+            for name, value in ours.items():
+                assert value.tobytes() == again[name].tobytes(), f"{name} differs from run to run"
+
+
+@pytest.fixture(params=models.SMALL)
+def subject(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, float, Arrays]:
+    """A model's file, ONNX Runtime's own noise on it, and inputs that make sense."""
+    name: str = request.param
+    model = models.fetch(name)
+    path = model.path
+    if name in small_models.CUT:
+        path = tmp_path / "cut.onnx"
+        small_models.cut(model.path, small_models.CUT[name], path)
+    return path, model.noise, models.inputs(name)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_real_model(subject: tuple[Path, float, Arrays], threads: int) -> None:
+    path, noise, given = subject
+    random = np.random.default_rng(threads)
+    compared(path, noise, [given, *(small_models.varied(given, random) for _ in range(4))], threads)
+
+
+def test_the_file_type_model_serves_every_batch() -> None:
+    model = models.fetch("magika__model")
+    random = np.random.default_rng(5)
+    cases: list[Arrays] = [
+        {"bytes": random.integers(0, 257, (batch, 2048)).astype(np.int32)} for batch in (1, 2, 3, 7, 16)
+    ]
+    compared(model.path, model.noise, cases, threads=2)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_one_compilation_of_the_mlp_serves_every_batch(tmp_path: Path, threads: int) -> None:
+    path = tmp_path / "mlp.onnx"
+    path.write_bytes(small_models.mlp().SerializeToString())
+    random = np.random.default_rng(6)
+    cases: list[Arrays] = [
+        {"x": random.standard_normal((batch, 64)).astype(np.float32)}
+        for batch in (*range(1, 18), 31, 32, 33, 63, 64, 0)
+    ]
+    compared(path, 0.0, cases, threads)
