@@ -81,6 +81,9 @@ def structural_faults(model: ModelProto) -> list[Fault]:
     """Everything that is wrong with the form of a model: names, order, depth, versions, operands, attributes."""
     if not model.HasField("graph"):
         return [Fault(1103, "model", "it has no graph")]
+    faults = list(_text_faults(model))
+    if faults:
+        return faults
     faults = list(_version_faults(model))
     versions = opsets(model)
     for scope in scopes(model):
@@ -95,6 +98,30 @@ def structural_faults(model: ModelProto) -> list[Fault]:
     if not model.graph.output:
         faults.append(Fault(1114, "graph", "it has no output"))
     return faults
+
+
+def _text_faults(model: ModelProto) -> Iterator[Fault]:
+    """Names that are no text: protobuf hands out the bytes of a string that is not UTF-8."""
+    outside: list[object] = [model.graph.name, *(entry.domain for entry in model.opset_import)]
+    if any(isinstance(text, bytes) for text in outside):
+        yield Fault(1103, "model", "the name of the graph or of an operator set is no UTF-8 text")
+    for scope in scopes(model):
+        for kind, texts in _texts(scope.graph):
+            if any(isinstance(text, bytes) for text in texts):
+                yield Fault(1103, scope.called, f"a name of {kind} is no UTF-8 text")
+
+
+def _texts(graph: GraphProto) -> Iterator[tuple[str, Iterable[object]]]:
+    for node in graph.node:
+        yield "a node", (node.op_type, node.name, node.domain, *node.input, *node.output)
+        yield "an attribute", (text for a in node.attribute for text in (a.name, a.ref_attr_name))
+    for value in (*graph.input, *graph.output):
+        dims = (d.dim_param for d in value.type.tensor_type.shape.dim)
+        yield "an input, an output or a dimension", (value.name, *dims)
+    for tensor in graph.initializer:
+        yield "a stored tensor", (tensor.name, *(t for entry in tensor.external_data for t in (entry.key, entry.value)))
+    for tensor in graph.sparse_initializer:
+        yield "a stored tensor", (tensor.values.name,)
 
 
 def _version_faults(model: ModelProto) -> Iterator[Fault]:

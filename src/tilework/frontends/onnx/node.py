@@ -86,6 +86,14 @@ class OnnxNode:
             raise NodeFault(1116, f"{what} ({operand.name!r}) depends on values known only when the model runs")
         return found
 
+    def one(self, position: int, what: str) -> Dim:
+        """An input that holds one integer."""
+        found = self.known(position, what)
+        if found.size != 1:
+            raise NodeFault(1119, f"{what} must be one number, it is {self.operand(position)}")
+        only: Dim = found.reshape(-1)[0]
+        return only
+
     def fixed(self, position: int, what: str) -> tuple[int, ...]:
         """An input that must be a list of plain integers."""
         found = self.dims(position, what)
@@ -100,6 +108,13 @@ class OnnxNode:
         if operand.array is None:
             raise NodeFault(1116, f"{what} ({operand.name!r}) must be a constant")
         return operand.array
+
+    def number_input(self, position: int, what: str) -> float:
+        """An input that must be a constant of one number."""
+        found = self.array(position, what)
+        if found.size != 1:
+            raise NodeFault(1119, f"{what} must be one number, it is {self.operand(position)}")
+        return float(found.reshape(-1)[0])
 
     def constant_number(self, position: int) -> float | int | None:
         """The number of an input that is a constant of one element, else None."""

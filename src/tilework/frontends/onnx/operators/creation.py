@@ -56,8 +56,7 @@ def _range(node: OnnxNode) -> Value:
     emit = node.emit
     dtype = node.operand(0).dtype
     if dtype.is_integer:
-        bounds = [node.dims(place, what) for place, what in enumerate(("the start", "the limit", "the delta"))]
-        start, limit, step = (entries[0] for entries in bounds)
+        start, limit, step = (node.one(place, what) for place, what in enumerate(("the start", "the limit", "the delta")))
         count = symbolic_range_length(start, limit, step)
         if count is None:
             raise NodeFault(1116, f"the step {step} must be a constant other than 0")
@@ -68,7 +67,7 @@ def _range(node: OnnxNode) -> Value:
         if step != 1:
             found = emit.apply("multiply", found, step.constant)
         return found if start == 0 else emit.apply("add", found, emit.extent(start, dtype))
-    first, last, delta = (float(node.array(place, "start, limit and delta").reshape(-1)[0]) for place in range(3))
+    first, last, delta = (node.number_input(place, "start, limit and delta") for place in range(3))
     length = math.ceil((last - first) / delta) if delta and math.isfinite((last - first) / delta) else -1
     if (length < 0 and not delta) or length > MOST_ELEMENTS or not all(map(math.isfinite, (first, last, delta))):
         raise NodeFault(1119, f"start {first}, limit {last}, delta {delta} make no range")

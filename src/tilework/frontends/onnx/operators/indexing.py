@@ -7,7 +7,7 @@ from tilework.dims import Dim, dim, product
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.node import OnnxNode, element, fixed_extent
+from tilework.frontends.onnx.node import OnnxNode, element, finite, fixed_extent
 from tilework.graph.graph import Value
 
 _REDUCERS = {"none": "replace", "add": "sum", "mul": "product", "max": "maximum", "min": "minimum"}
@@ -109,13 +109,13 @@ def _scatter_nd(node: OnnxNode) -> Value:
 def _one_hot(node: OnnxNode) -> Value:
     """The on value where an index (negative ones wrap once) is the position, the off value elsewhere."""
     indices, emit = node.value(0), node.emit
-    depth = node.dims(1, "the depth") if node.operand(1).dtype.is_integer else None
-    if depth is None:
-        number = node.constant_number(1)
-        if number is None:
-            raise NodeFault(1116, "the depth is known only when the model runs")
-        depth = (dim(int(number)),)
-    extent = depth[0]
+    if node.operand(1).dtype.is_integer:
+        extent = node.one(1, "the depth")
+    else:
+        extent = dim(int(finite(node.number_input(1, "the depth"), "the depth")))
+    values = node.value(2)
+    if values.tensor.rank != 1 or values.tensor.shape[0] != 2:
+        raise NodeFault(1119, f"the off and on values are {values.type}, they must be two numbers in one dimension")
     rank = indices.tensor.rank
     axis = node.axis(node.integer("axis", -1), rank + 1)
     if element(indices).is_floating:
@@ -126,7 +126,7 @@ def _one_hot(node: OnnxNode) -> Value:
     spread = emit.expand_dims(indices, [axis])
     shape = [extent if a == axis else 1 for a in range(rank + 1)]
     hit = emit.compare("EQ", spread, emit.iota(shape, axis, element(indices)))
-    off, on = (emit.slice_axis(node.value(2), 0, place, place + 1) for place in (0, 1))
+    off, on = (emit.slice_axis(values, 0, place, place + 1) for place in (0, 1))
     return emit.apply("select", hit, emit.reshape(on, ()), emit.reshape(off, ()))
 
 

@@ -16,6 +16,8 @@ from tilework.graph.graph import Value
 
 def per_channel(emit: Emitter, parameter: Value, value: Value) -> Value:
     """One number per channel, shaped to broadcast along dimension 1."""
+    if parameter.tensor.rank != 1:
+        raise NodeFault(1119, f"{parameter.type} must have one dimension, an element per channel")
     shape = [dim(1)] * value.tensor.rank
     shape[1] = parameter.tensor.shape[0]
     return emit.reshape(parameter, shape)

@@ -6,7 +6,7 @@ from tilework import dtypes
 from tilework.dims import product
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
-from tilework.frontends.onnx.node import OnnxNode, element
+from tilework.frontends.onnx.node import OnnxNode, element, fixed_extent
 from tilework.graph.graph import Value
 
 
@@ -124,7 +124,7 @@ def _hardmax(node: OnnxNode) -> Value:
 def _cumulative(reducer: str) -> Converter:
     def convert(node: OnnxNode) -> Value:
         value = node.value(0)
-        axis = node.axis(node.fixed(1, "axis")[0], value.tensor.rank)
+        axis = node.axis(fixed_extent(node.one(1, "the axis"), "the axis"), value.tensor.rank)
         return node.emit.apply(
             "cumulative", value, dimension=axis, reducer=reducer, exclusive=node.flag("exclusive"),
             reverse=node.flag("reverse"),
