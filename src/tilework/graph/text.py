@@ -18,6 +18,7 @@ follow their node, each after `with`.
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Iterator
 
 import numpy as np
@@ -138,9 +139,10 @@ def _numbers(constant: Constant) -> list[str] | None:
     flat = constant.array.reshape(-1)
     if dtype.kind == "boolean" or dtype.is_integer:
         return [_number(bool(entry) if dtype.kind == "boolean" else int(entry)) for entry in flat]
-    if dtype.kind == "complex" or bool(np.isnan(flat).any()):
+    if dtype.kind == "complex":
         return None
-    return [_number(float(entry)) for entry in flat]
+    numbers = [float(entry) for entry in flat]
+    return None if any(map(math.isnan, numbers)) else [_number(number) for number in numbers]
 
 
 def _number(value: float) -> str:
