@@ -63,26 +63,30 @@ def dilated(size: Dim, dilation: int) -> Dim:
     return maximum((size - 1) * dilation + 1, 0)
 
 
-def windows(array: Array, axes: Sequence[int], dimensions: Sequence[WindowDimension], fill: object) -> Array:
-    """In numpy: every window as trailing dimensions, one per axis, holes and padding filled. Sizes are integers."""
-    padded = array
-    for axis, window in zip(axes, dimensions, strict=True):
-        padded = _dilate_and_pad(padded, axis, window, fill)
-    view = padded
-    for position, (axis, window) in enumerate(zip(axes, dimensions, strict=True)):
-        count, size = int(window.output), int(window.window)
-        at = np.arange(count)[:, None] * window.stride + np.arange(size)[None, :] * window.window_dilation
-        view = np.take(view, at.reshape(-1), axis=axis)
-        view = view.reshape(*view.shape[:axis], count, size, *view.shape[axis + 1 :])
-        view = np.moveaxis(view, axis + 1, array.ndim + position)
-    return view
+# -- in numpy ----------------------------------------------------------------------------------------------------------
+def spread(array: Array, dimensions: Sequence[WindowDimension], fill: object) -> Array:
+    """The last dimensions dilated and padded, holes and padding filled. All sizes are integers."""
+    for axis, window in enumerate(dimensions, array.ndim - len(dimensions)):
+        array = _dilate_and_pad(array, axis, window, fill)
+    return array
+
+
+def at_tap(array: Array, dimensions: Sequence[WindowDimension], tap: Sequence[int]) -> Array:
+    """Of a spread array, the element at one position in the window for every position of the window."""
+    starts = [offset * window.window_dilation for offset, window in zip(tap, dimensions, strict=True)]
+    counts = [int(window.output) for window in dimensions]
+    steps = [window.stride for window in dimensions]
+    ranges = zip(starts, counts, steps, strict=True)
+    return array[
+        (..., *(slice(start, start + count * step, step) if count else slice(0, 0) for start, count, step in ranges))
+    ]
 
 
 def _dilate_and_pad(array: Array, axis: int, window: WindowDimension, fill: object) -> Array:
     size, low, high = array.shape[axis], int(window.low), int(window.high)
-    spread = int(dilated(dim(size), window.base_dilation))
+    extent = int(dilated(dim(size), window.base_dilation)) + low + high
     shape = list(array.shape)
-    shape[axis] = max(0, spread + low + high)
+    shape[axis] = max(0, extent)
     result: Array = np.full(shape, fill, array.dtype)
     at = [n for n in range(size) if 0 <= n * window.base_dilation + low < shape[axis]]
     moved_result, moved = np.moveaxis(result, axis, 0), np.moveaxis(array, axis, 0)

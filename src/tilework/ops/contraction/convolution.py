@@ -16,7 +16,7 @@ from tilework.loops.program import Buffer
 from tilework.loops.reducers import reducer
 from tilework.ops._attributes import integers_of, padding, padding_of, permutation, positive, same_dim
 from tilework.ops._stages import accumulate_for, always_started, axes, load
-from tilework.ops._window import WindowDimension, windows
+from tilework.ops._window import WindowDimension, at_tap, spread
 from tilework.ops.contraction._products import check_types, numpy_sum_type, product_type, rounded
 from tilework.ops.definitions import computation
 from tilework.ops.operator import Array, Counts, Operator, PrecisionFacts
@@ -120,23 +120,21 @@ class Convolution(Operator):
         wide = numpy_sum_type(result.dtype)
         images = lhs.transpose(geometry.input).astype(wide)
         kernels = rhs.transpose(geometry.kernel).astype(wide)
-        groups, spatial = geometry.groups, lhs.ndim - 2
+        groups, (outer, inner) = geometry.groups, kernels.shape[:2]
+        places = tuple(int(window.output) for window in geometry.windows)
+        batch, pixels = images.shape[0], int(np.prod(places, dtype=np.int64))
         # An element that meets padding is not multiplied at all: infinity in the kernel times padding is no NaN.
-        inside = windows(np.ones(images.shape[2:], np.bool_), range(spatial), geometry.windows, fill=False)
-        seen = windows(images, range(2, lhs.ndim), geometry.windows, fill=0)
-        batch, _, *places = seen.shape[: lhs.ndim]
-        outer, inner = kernels.shape[:2]
-        taps = int(np.prod(kernels.shape[2:], dtype=np.int64))
-        pixels = int(np.prod(places, dtype=np.int64))
-        seen = seen.reshape(batch, groups, inner, pixels, taps)
-        kernels = kernels.reshape(groups, outer // groups, inner, taps)
+        inside = spread(np.ones(images.shape[2:], np.bool_), geometry.windows, fill=False)
+        images = spread(images, geometry.windows, fill=0)
         total: Array = np.zeros((batch, groups, outer // groups, pixels), wide)
-        mask = inside.reshape(pixels, taps)
-        with np.errstate(all="ignore"):
-            for tap in range(taps):
-                product_here = np.matmul(kernels[:, :, :, tap], seen[:, :, :, :, tap])
-                total = np.where(mask[:, tap], total + product_here, total)
-        return (rounded(_laid_out(total.reshape(batch, outer, *places), geometry.output), result.dtype),)
+        for tap in np.ndindex(*kernels.shape[2:]):
+            weights = kernels[(..., *tap)].reshape(groups, outer // groups, inner)
+            seen = at_tap(images, geometry.windows, tap).reshape(batch, groups, inner, pixels)
+            met = at_tap(inside, geometry.windows, tap).reshape(pixels)
+            with np.errstate(all="ignore"):
+                total = np.where(met, total + np.matmul(weights, seen), total)
+        laid_out = np.moveaxis(total.reshape(batch, outer, *places), range(lhs.ndim), geometry.output)
+        return (rounded(laid_out, result.dtype),)
 
     def counts(
         self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]
@@ -166,11 +164,6 @@ def _geometry(lhs: tuple[Dim, ...], rhs: tuple[Dim, ...], attributes: Mapping[st
     )
     groups = int(attributes.get("feature_group_count", 1))
     return Geometry(placed_input, placed_kernel, placed_output, found, groups)
-
-
-def _laid_out(array: Array, places: tuple[int, ...]) -> Array:
-    """Batch, features, spatial moved to the positions that `places` names."""
-    return np.moveaxis(array, range(array.ndim), places)
 
 
 OPERATOR = Convolution()

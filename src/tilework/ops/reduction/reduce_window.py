@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
+
 from tilework.compute.notation import Computation, Stage
 from tilework.dims import Dim, Symbol, dim, product
 from tilework.graph.graph import Attribute
@@ -13,7 +15,7 @@ from tilework.loops.program import Buffer
 from tilework.loops.reducers import reducer
 from tilework.ops._attributes import integers_of, padding, padding_of, positive
 from tilework.ops._stages import accumulate_for, accumulator, always_started, axes, load
-from tilework.ops._window import WindowDimension, windows
+from tilework.ops._window import WindowDimension, at_tap, spread
 from tilework.ops.definitions import computation
 from tilework.ops.operator import Array, Counts, Operator, PrecisionFacts
 from tilework.ops.reduction._combine import REDUCERS, check_reducer, numpy_identity, numpy_reduce, wide_numpy
@@ -81,9 +83,10 @@ class ReduceWindow(Operator):
         (operand,), (result,) = operands, results
         name = attributes["reducer"]
         dimensions = _dimensions(tuple(map(dim, operand.shape)), attributes)
-        wide = operand.astype(wide_numpy(result.dtype))
-        seen = windows(wide, range(operand.ndim), dimensions, numpy_identity(name, result.dtype))
-        return (numpy_reduce(seen, tuple(range(operand.ndim, seen.ndim)), name, result.dtype),)
+        identity = numpy_identity(name, result.dtype)
+        wide = spread(operand.astype(wide_numpy(result.dtype)), dimensions, identity)
+        taps = [at_tap(wide, dimensions, tap) for tap in np.ndindex(*(int(w.window) for w in dimensions))]
+        return (numpy_reduce(np.stack(taps), (0,), name, result.dtype),)
 
     def counts(
         self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]
