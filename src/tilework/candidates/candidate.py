@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol
 
 from tilework.candidates.region import Region
 from tilework.dims import Dim
 from tilework.dtypes import DType
-from tilework.layout import Layout
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Level, Numerics
 from tilework.schedule.schedule import Schedule
+
+if TYPE_CHECKING:
+    from tilework.layout import Layout
 
 
 @dataclass(frozen=True)
