@@ -38,6 +38,8 @@ from tilework.runtime.native import NativeGate
 from tilework.runtime.shapes import Words, dim_function, shape_function
 
 _LARGEST = 2**62
+_RECENT = 256
+"""Combinations of the symbols' values whose output shapes are remembered."""
 
 
 @dataclass(frozen=True)
@@ -82,7 +84,10 @@ class Gate:
         self._exclusive = any(given.policy.access != "read" for given in spec.inputs) and len(spec.inputs) > 1
         self._guards = tuple((dim_function(guard.value, spec.symbol_slots), guard) for guard in spec.guards)
         self._outputs = tuple(self._output(output) for output in spec.outputs)
-        self._plain = self._plain_outputs()
+        self._all_fresh = all(output.policy.kind == "fresh" for output in spec.outputs)
+        self._symbol_slots = tuple(spec.symbol_slots[binding.symbol] for binding in spec.bound)
+        self._recent: dict[tuple[int, ...], tuple[tuple[tuple[int, ...], np.dtype[np.generic]], ...]] = {}
+        self._plain = None if self._symbol_slots else self._plain_outputs(())
         slots = [
             output.slot for output, made in zip(spec.outputs, self._outputs, strict=True) if made.shape is not None
         ]
@@ -135,6 +140,16 @@ class Gate:
             CallError: 1707 when the symbols make an extent negative.
         """
         plain = self._plain
+        if plain is None and self._all_fresh:
+            words = frame.words
+            key = tuple([words[slot] for slot in self._symbol_slots])
+            plain = self._recent.get(key)
+            if plain is None:
+                plain = self._plain_outputs(words)
+                if plain is not None:
+                    if len(self._recent) >= _RECENT:
+                        self._recent.clear()
+                    self._recent[key] = plain
         if plain is not None:
             empty = np.empty
             outputs = tuple([empty(shape, dtype) for shape, dtype in plain])
@@ -253,17 +268,19 @@ class Gate:
             offset = dim_function(policy.offset or Dim(), spec.symbol_slots)
         return _Output(output.name, dtype, policy, shape, strides, offset)
 
-    def _plain_outputs(self) -> tuple[tuple[tuple[int, ...], np.dtype[np.generic]], ...] | None:
-        """Shape and type of each output when all are fresh, small and of constant shape: the fastest way."""
+    def _plain_outputs(self, words: Words) -> tuple[tuple[tuple[int, ...], np.dtype[np.generic]], ...] | None:
+        """Shape and type of each output when all are fresh and small: the fastest way. None where they are not."""
         plain: list[tuple[tuple[int, ...], np.dtype[np.generic]]] = []
         total = 0
-        for output in self.spec.outputs:
-            size = output.type.bytes.value
-            if output.policy.kind != "fresh" or size is None or size >= RECYCLE_FROM:
+        for output in self._outputs:
+            if output.policy.kind != "fresh" or output.shape is None:
+                return None
+            shape = output.shape(words)
+            size = math.prod(shape) * output.dtype.itemsize
+            if min(shape, default=0) < 0 or size >= RECYCLE_FROM:
                 return None
             total += size
-            dtype = output.type.dtype.numpy
-            plain.append((tuple(int(extent) for extent in output.type.shape), dtype))
+            plain.append((shape, output.dtype))
         limit = self._blocks.limit_bytes
         return None if limit is not None and total > limit else tuple(plain)
 
