@@ -121,7 +121,10 @@ class Random:
     def branch(self, x: Value) -> Value:
         """An `if` whose branches capture values and repeat what is outside."""
         b = self.builder
-        pred = b.apply("reduce", self.pick(BOOL), dimensions=(0, 1), reducer="or")
+        if self.g.integers(0, 2):
+            pred = b.constant(bool(self.g.integers(0, 2)), dtype=BOOL)
+        else:
+            pred = b.apply("reduce", self.pick(BOOL), dimensions=(0, 1), reducer="or")
         graphs: list[Graph] = []
         for name in ("then", "else"):
             inner = b.subgraph(b.fresh(name))

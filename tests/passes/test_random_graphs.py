@@ -7,13 +7,15 @@ import pytest
 from tests.passes.graphs import Random, check_pass, operators
 from tilework.passes.eliminate_dead_code import EliminateDeadCode
 from tilework.passes.fold_constants import FoldConstants
+from tilework.passes.inline_branches import InlineBranches
 from tilework.passes.merge_duplicates import MergeDuplicates
 from tilework.passes.pipeline import Pipeline
 from tilework.passes.protocol import Pass
 from tilework.passes.simplify_algebra import SimplifyAlgebra
 
 PASSES: tuple[Pass, ...] = (
-    FoldConstants(), SimplifyAlgebra(), MergeDuplicates(), EliminateDeadCode(), Pipeline(verified=True),
+    FoldConstants(), InlineBranches(), SimplifyAlgebra(), MergeDuplicates(), EliminateDeadCode(),
+    Pipeline(verified=True),
 )  # fmt: skip
 
 

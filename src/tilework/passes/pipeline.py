@@ -9,11 +9,18 @@ from tilework.graph.graph import Graph, walk
 from tilework.ops.verify import verify
 from tilework.passes.eliminate_dead_code import EliminateDeadCode
 from tilework.passes.fold_constants import FoldConstants
+from tilework.passes.inline_branches import InlineBranches
 from tilework.passes.merge_duplicates import MergeDuplicates
 from tilework.passes.protocol import Pass
 from tilework.passes.simplify_algebra import SimplifyAlgebra
 
-DEFAULT_PASSES: tuple[Pass, ...] = (FoldConstants(), SimplifyAlgebra(), MergeDuplicates(), EliminateDeadCode())
+DEFAULT_PASSES: tuple[Pass, ...] = (
+    FoldConstants(),
+    InlineBranches(),
+    SimplifyAlgebra(),
+    MergeDuplicates(),
+    EliminateDeadCode(),
+)
 
 
 @dataclass(frozen=True)
