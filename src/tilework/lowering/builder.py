@@ -33,6 +33,8 @@ class Builder:
         self.scopes: list[Scope] = [Scope()]
         self.numbers = 0
         self.constants: dict[tuple[str, int, Any], Value] = {}
+        self.floor = 0
+        """Nothing is placed in a scope further out than this one."""
 
     # -- scopes --------------------------------------------------------------------------------------------------------
     @property
@@ -65,6 +67,8 @@ class Builder:
         self, name: str, kind: str, lanes: int, operands: tuple[Value, ...], extra: Any = None, depth: int = 0
     ) -> Value:
         """An instruction without side effects, in the outermost scope that has its operands (`depth` at least)."""
+        if depth < self.floor:
+            depth = self.floor
         for operand in operands:
             if operand.depth > depth:
                 depth = operand.depth

@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tilework import dtypes
 from tilework.errors import CodegenError
-from tilework.loops.expressions import Call, Constant, Expression, Index, Load, Parameter, children, walk
+from tilework.loops.expressions import Call, Constant, Expression, Index, Load, Parameter, children
+from tilework.loops.functions import FUNCTIONS
 from tilework.lowering import conversions
+from tilework.lowering.builder import Scope
 from tilework.lowering.indices import Indices
 from tilework.lowering.mathematics.expand import expanded
+from tilework.lowering.mathematics.huge_angle import TWO_OVER_PI
 from tilework.lowering.memory import Memory
-from tilework.lowering.registers import Value
+from tilework.lowering.registers import Branch, Value
 from tilework.lowering.scalars import EMIT
 from tilework.lowering.state import State, register_kind
 
 _SMALL = (dtypes.float16, dtypes.bfloat16)
+_RARE = "rare_select"
 
 Fused: TypeAlias = "tuple[int, int, int, bool, bool]"
 """Operands of a fused multiply-add: factor, factor, addend; whether to negate the product; whether to negate the addend."""
@@ -24,11 +29,143 @@ Fused: TypeAlias = "tuple[int, int, int, bool, bool]"
 
 @dataclass(frozen=True)
 class Step:
-    """One subexpression: the node, the steps of its arguments, and the fused form where there is one."""
+    """One subexpression: the node, where its value goes, the places of its arguments, its fused form where it has one."""
 
     node: Expression
+    place: int
     arguments: tuple[int, ...]
     fused: Fused | None = None
+
+
+@dataclass(frozen=True)
+class RareSteps:
+    """Steps that run only where a lane's condition holds, and what they replace: (place, rare value, usual value)."""
+
+    condition: int
+    steps: tuple[Step, ...]
+    members: tuple[tuple[int, int, int], ...]
+
+
+@dataclass
+class Plan:
+    """An expression in order; the last value computed is its own."""
+
+    expression: Expression
+    """Kept alive, so that its identity stays its own."""
+    steps: list[Step | RareSteps] = field(default_factory=list["Step | RareSteps"])
+    places: int = 0
+    result: int = 0
+
+
+class _Ordering:
+    """Puts one expression in order: operands first, products that feed sums fused, rare parts apart."""
+
+    def __init__(self, expression: Expression, *, contract: bool) -> None:
+        self.plan = Plan(expression)
+        self.place: dict[int, int] = {}
+        self.usual = {id(n) for n in _reachable([expression], usual_only=True)}
+        self.groups: dict[int, list[Call]] = {}
+        for node in _reachable([expression], usual_only=True):
+            if isinstance(node, Call) and node.function == _RARE:
+                self.groups.setdefault(id(node.arguments[0]), []).append(node)
+        self.fused: dict[int, tuple[Call, Expression, bool, bool]] = {}
+        self.absorbed: set[int] = set()
+        if contract:
+            self.find_fused(expression)
+
+    def find_fused(self, expression: Expression) -> None:
+        nodes = list(_reachable([expression], usual_only=False))
+        uses: dict[int, int] = {}
+        for node in nodes:
+            for child in children(node):
+                uses[id(child)] = uses.get(id(child), 0) + 1
+        for node in nodes:
+            if not (isinstance(node, Call) and node.function in ("add", "subtract") and node.dtype.is_floating):
+                continue
+            for side in (0, 1):
+                product, other = node.arguments[side], node.arguments[1 - side]
+                if isinstance(product, Call) and product.function == "multiply" and uses[id(product)] == 1:
+                    minus = node.function == "subtract"
+                    self.fused[id(node)] = (product, other, minus and side == 1, minus and side == 0)
+                    self.absorbed.add(id(product))
+                    break
+
+    def operands(self, node: Expression) -> list[Expression]:
+        if id(node) in self.fused:
+            product, other, _, _ = self.fused[id(node)]
+            return [*product.arguments, other]
+        return list(children(node))
+
+    def needs(self, node: Expression) -> list[Expression]:
+        """What must be computed before a node; for a rare choice, before all that share its condition."""
+        if not (isinstance(node, Call) and node.function == _RARE):
+            return self.operands(node)
+        members = self.groups[id(node.arguments[0])]
+        found: list[Expression] = [node.arguments[0], *(m.arguments[2] for m in members)]
+        for inner in self.seldom(members):
+            found += [child for child in self.operands(inner) if id(child) in self.usual]
+        return found
+
+    def seldom(self, members: list[Call]) -> list[Expression]:
+        """What only the rare values need, operands first."""
+        nodes = _reachable([m.arguments[1] for m in members], usual_only=False)
+        return [n for n in nodes if id(n) not in self.usual and id(n) not in self.absorbed]
+
+    def run(self) -> Plan:
+        root = self.plan.expression
+        stack: list[tuple[Expression, bool]] = [(root, False)]
+        while stack:
+            node, ready = stack.pop()
+            if id(node) in self.place:
+                continue
+            if ready:
+                self.emit(node)
+            else:
+                stack.append((node, True))
+                stack.extend((n, False) for n in reversed(self.needs(node)) if id(n) not in self.place)
+        self.plan.places = len(self.place)
+        self.plan.result = self.place[id(root)]
+        return self.plan
+
+    def put(self, node: Expression) -> int:
+        found = self.place[id(node)] = len(self.place)
+        return found
+
+    def step(self, node: Expression) -> Step:
+        if id(node) in self.fused:
+            product, other, negate_product, negate_other = self.fused[id(node)]
+            a, b = (self.place[id(p)] for p in product.arguments)
+            return Step(node, self.put(node), (), (a, b, self.place[id(other)], negate_product, negate_other))
+        arguments = tuple(self.place[id(child)] for child in children(node))
+        return Step(node, self.put(node), arguments)
+
+    def emit(self, node: Expression) -> None:
+        if not (isinstance(node, Call) and node.function == _RARE):
+            self.plan.steps.append(self.step(node))
+            return
+        members = self.groups[id(node.arguments[0])]
+        inner = tuple(self.step(n) for n in self.seldom(members))
+        triples = [(self.put(m), self.place[id(m.arguments[1])], self.place[id(m.arguments[2])]) for m in members]
+        self.plan.steps.append(RareSteps(self.place[id(node.arguments[0])], inner, tuple(triples)))
+
+
+def _reachable(roots: Iterable[Expression], *, usual_only: bool) -> list[Expression]:
+    """Every distinct subexpression, operands first; without the rare values where only the usual ones are wanted."""
+    seen: set[int] = set()
+    found: list[Expression] = []
+    stack: list[tuple[Expression, bool]] = [(root, False) for root in reversed(list(roots))]
+    while stack:
+        node, ready = stack.pop()
+        if ready:
+            found.append(node)
+        elif id(node) not in seen:
+            seen.add(id(node))
+            stack.append((node, True))
+            below = children(node)
+            if usual_only and isinstance(node, Call) and node.function == _RARE:
+                below = (below[0], below[2])
+            stack.extend((child, False) for child in reversed(below))
+    return found
 
 
 class Expressions:
@@ -38,57 +175,52 @@ class Expressions:
         self.state = state
         self.indices = indices
         self.memory = memory
-        self._plans: dict[int, tuple[Expression, tuple[Step, ...]]] = {}
+        self._plans: dict[int, tuple[Expression, Plan]] = {}
 
-    def plan(self, expression: Expression) -> tuple[Step, ...]:
-        """Its subexpressions, operands first. (The table keeps the expression alive, so that its id stays its own.)"""
+    def plan(self, expression: Expression) -> Plan:
+        """Its subexpressions in order. (The table keeps the expression alive, so that its id stays its own.)"""
         found = self._plans.get(id(expression))
         if found is None:
-            found = self._plans[id(expression)] = (expression, self._order(expanded(expression, self.state.numerics)))
+            ordering = _Ordering(expanded(expression, self.state.numerics), contract=self.state.numerics.contract)
+            found = self._plans[id(expression)] = (expression, ordering.run())
         return found[1]
 
-    def _order(self, expression: Expression) -> tuple[Step, ...]:
-        nodes = list(walk(expression))
-        uses: dict[int, int] = {}
-        for node in nodes:
-            for child in children(node):
-                uses[id(child)] = uses.get(id(child), 0) + 1
-        contract = self.state.numerics.contract
-        fused: dict[int, tuple[Call, Expression, bool, bool]] = {}
-        absorbed: set[int] = set()
-        if contract:
-            for node in nodes:
-                if isinstance(node, Call) and node.function in ("add", "subtract") and node.dtype.is_floating:
-                    for side in (0, 1):
-                        product, other = node.arguments[side], node.arguments[1 - side]
-                        if isinstance(product, Call) and product.function == "multiply" and uses[id(product)] == 1:
-                            minus = node.function == "subtract"
-                            fused[id(node)] = (product, other, minus and side == 1, minus and side == 0)
-                            absorbed.add(id(product))
-                            break
-        steps: list[Step] = []
-        position: dict[int, int] = {}
-        for node in nodes:
-            if id(node) in absorbed:
-                continue
-            form: Fused | None = None
-            arguments: tuple[int, ...] = ()
-            if id(node) in fused:
-                product, other, negate_product, negate_other = fused[id(node)]
-                a, b = (position[id(p)] for p in product.arguments)
-                form = (a, b, position[id(other)], negate_product, negate_other)
-            else:
-                arguments = tuple(position[id(child)] for child in children(node))
-            position[id(node)] = len(steps)
-            steps.append(Step(node, arguments, form))
-        return tuple(steps)
-
-    def evaluate(self, expression: Expression, mask: Value | None, parameters: dict[str, Value] | None = None) -> Value:
+    def evaluate(
+        self, expression: Expression, mask: Value | None, parameters: dict[str, Value] | None = None
+    ) -> Value:
         """The value, a scalar or one for each lane. Loads touch memory only in lanes where `mask` holds."""
-        values: list[Value] = []
-        for step in self.plan(expression):
-            values.append(self._step(step, values, mask, parameters))
-        return values[-1]
+        plan = self.plan(expression)
+        values: list[Value] = [None] * plan.places  # type: ignore[list-item]
+        for step in plan.steps:
+            if isinstance(step, Step):
+                values[step.place] = self._step(step, values, mask, parameters)
+            else:
+                self._rare(step, values, mask, parameters)
+        return values[plan.result]
+
+    def _rare(
+        self, group: RareSteps, values: list[Value], mask: Value | None, parameters: dict[str, Value] | None
+    ) -> None:
+        """A branch around what few lanes need; inside, nothing is hoisted out."""
+        builder = self.state.builder
+        condition = values[group.condition]
+        scope = Scope(branch=True)
+        builder.scopes.append(scope)
+        floor, builder.floor = builder.floor, builder.depth
+        for step in group.steps:
+            values[step.place] = self._step(step, values, mask, parameters)
+        chosen: list[tuple[int, Value, Value]] = []
+        for place, seldom, usual in group.members:
+            a, b = values[seldom], values[usual]
+            chosen.append((place, builder.select(condition, a, b) if condition.lanes else a, b))
+        builder.floor = floor
+        builder.scopes.pop()
+        item = Branch(self.memory.any(condition), scope.block, Scope().block)
+        for place, a, b in chosen:
+            merged = builder.fresh(a.kind, max(a.lanes, b.lanes))
+            item.merged.append((merged, a, b))
+            values[place] = merged
+        builder.scopes[-1].block.items.append(item)
 
     def _step(
         self, step: Step, values: list[Value], mask: Value | None, parameters: dict[str, Value] | None
@@ -103,30 +235,35 @@ class Expressions:
                 c = builder.op("fneg", c.kind, c)
             return builder.op("fma", a.kind, a, b, c)
         if isinstance(node, Call):
-            operands = tuple([values[i] for i in step.arguments])
-            if node.function == "cast":
-                return conversions.cast(builder, operands[0], node.arguments[0].dtype, node.dtype)
-            if node.function == "bitcast":
-                return conversions.bitcast(builder, operands[0], node.arguments[0].dtype, node.dtype)
-            emit = EMIT.get(node.function)
-            if emit is None:
-                raise CodegenError(1603, f"no code can be generated for the function {node.function}", where=self.state.statement)
-            register_kind(node.dtype)
-            result = emit(builder, self.state.numerics, node.arguments[0].dtype, operands)
-            if node.dtype in _SMALL and not self.state.numerics.contract:
-                return conversions.rounded(builder, result, node.dtype)
-            return result
+            return self._call(node, tuple([values[i] for i in step.arguments]))
         if isinstance(node, Load):
             return self.memory.load(node.buffer, node.index, node.dtype, mask)
         if isinstance(node, Constant):
-            value = literal(node)
-            return builder.constant(register_kind(node.dtype), value)
+            return builder.constant(register_kind(node.dtype), literal(node))
         if isinstance(node, Index):
             return conversions.cast(builder, self.indices.value(node.value), dtypes.int64, node.dtype)
         assert isinstance(node, Parameter)
         if parameters is None or node.name not in parameters:
             raise CodegenError(1605, f"parameter {node.name} stands outside a reducer", where=self.state.statement)
         return parameters[node.name]
+
+    def _call(self, node: Call, operands: tuple[Value, ...]) -> Value:
+        builder = self.state.builder
+        if node.function == "cast":
+            return conversions.cast(builder, operands[0], node.arguments[0].dtype, node.dtype)
+        if node.function == "bitcast":
+            return conversions.bitcast(builder, operands[0], node.arguments[0].dtype, node.dtype)
+        if node.function == "two_over_pi":
+            return builder.op("table", "i64", operands[0], extra=TWO_OVER_PI)
+        emit = EMIT.get(node.function)
+        if emit is None:
+            where = self.state.statement
+            raise CodegenError(1603, f"no code can be generated for {node.function} of {node.dtype}", where=where)
+        register_kind(node.dtype)
+        result = emit(builder, self.state.numerics, node.arguments[0].dtype, operands)
+        if node.dtype in _SMALL and not self.state.numerics.contract and node.function in FUNCTIONS:
+            return conversions.rounded(builder, result, node.dtype)
+        return result
 
 
 def literal(node: Constant) -> bool | int | float:

@@ -83,7 +83,8 @@ class _Lowering:
         state = self.state
         self.node(state.program.body)
         entry = Function(self.name, state.builder.scopes[0].block)
-        return Module(entry, self.regions, state.can_fault), state.workspaces
+        names = tuple(n.name for n in statements(state.program.body))
+        return Module(entry, self.regions, state.can_fault, names), state.workspaces
 
     # -- facts of nodes ------------------------------------------------------------------------------------------------
     def written(self, node: Node) -> frozenset[str]:

@@ -69,6 +69,7 @@ OPERATIONS: dict[str, str] = {
     "splat insert extract shuffle": "scalar to all lanes; vector, scalar (extra: lane); vector (extra: lane); two "
     "vectors (extra: lanes taken)",
     "argument": "a symbol's int64 or a buffer's address from the argument block; extra: ('symbol' or 'buffer', name)",
+    "table": "an element of a constant table of i64 (extra: its elements) for each index, which must be inside it",
     "any": "whether a lane of a mask is on",
     "zeros": "the address of 512 readable zero bytes",
     "stack": "the address of extra bytes that live while the function runs, aligned to 64",
@@ -158,3 +159,5 @@ class Module:
     entry: Function
     regions: list[Function]
     can_fault: bool
+    statements: tuple[str, ...]
+    """The statements' names, by the number that a fault's word holds."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilework import dtypes
-from tilework.dims import Bound, Dim, FloorDiv
+from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
-from tilework.loops.program import Buffer, Loop, LoopProgram, Storage, walk
+from tilework.loops.program import Buffer, LoopProgram
 from tilework.lowering.builder import Builder, Scope
+from tilework.lowering.prover import Prover
 from tilework.lowering.registers import Value
 from tilework.numerics import Numerics
 
@@ -85,16 +86,7 @@ class State:
         self.arguments = [argument.buffer.name for argument in program.arguments]
         self.workspaces: dict[str, Buffer] = {}
         self.symbols = [symbol.name for symbol in program.symbols]
-        self.bounds: dict[str, tuple[Bound, Bound]] = {symbol.name: symbol.bounds for symbol in program.symbols}
-        self.extents: dict[str, Dim] = {}
-        self.stored: dict[str, Storage] = {}
-        for node in walk(program.body):
-            if isinstance(node, Loop):
-                self.extents[node.variable] = node.extent
-                high = node.extent.bounds(self.bounds)[1]
-                self.bounds[node.variable] = (0, max(0, high - 1))
-            elif isinstance(node, Storage):
-                self.stored[node.buffer.name] = node
+        self.prover = Prover(program)
         self.environment: dict[str, int] = {}
         """Variables of unrolled loops."""
         self.lane: Lane | None = None
@@ -102,7 +94,6 @@ class State:
         self.can_fault = False
         self.ordinal = 0
         self.statement = ""
-        self._proved: dict[Dim, bool] = {}
 
     @property
     def builder(self) -> Builder:
@@ -154,42 +145,7 @@ class State:
     # -- knowledge -----------------------------------------------------------------------------------------------------
     def nonnegative(self, value: Dim) -> bool:
         """Whether a dim is >= 0 for all values that its names take inside their loops (False: not proved)."""
-        if not value.terms:
-            return value.constant >= 0
-        found = self._proved.get(value)
-        if found is None:
-            found = self._proved[value] = self._prove(value)
-        return found
-
-    def _prove(self, value: Dim) -> bool:
-        if value.bounds(self.bounds)[0] >= 0:
-            return True
-        # Inner variables first: their extents may depend on outer ones.
-        for name in reversed(self.extents):
-            if name not in value.names():
-                continue
-            slope = Dim()
-            plain = True
-            for monomial, coefficient in value.terms:
-                count = monomial.count(name)
-                inner = any(not isinstance(a, str) and name in Dim((((a,), 1),)).names() for a in monomial)
-                if inner or count > 1:
-                    plain = False
-                elif count:
-                    rest = list(monomial)
-                    rest.remove(name)
-                    slope = slope + Dim(((tuple(rest), coefficient),) if rest else (), 0 if rest else coefficient)
-            if not plain:
-                continue
-            low, high = slope.bounds(self.bounds)
-            if low >= 0:
-                value = value.substitute({name: 0})
-            elif high <= 0:
-                value = value.substitute({name: self.extents[name] - 1})
-            else:
-                return False
-        value = _without_divisions(value)
-        return value.bounds(self.bounds)[0] >= 0
+        return self.prover.nonnegative(value)
 
     def certain(self, extent: Dim) -> bool:
         """Whether a loop of this extent is known to run at least once."""
@@ -210,19 +166,3 @@ class State:
                 break
             stand -= 1
         return stand
-
-
-def _without_divisions(value: Dim) -> Dim:
-    """A lower bound in which c (n // k) is replaced where k divides c: n - k + 1 <= k (n // k) <= n."""
-    total = Dim((), value.constant)
-    for monomial, coefficient in value.terms:
-        only = monomial[0]
-        if len(monomial) == 1 and isinstance(only, FloorDiv) and only.denominator.value:
-            k = only.denominator.constant
-            if coefficient % k == 0:
-                numerator = only.numerator if coefficient < 0 else only.numerator - k + 1
-                total = total + numerator * (coefficient // k)
-                continue
-        total = total + Dim(((monomial, coefficient),))
-    return total
-

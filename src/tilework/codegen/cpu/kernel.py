@@ -12,8 +12,7 @@ import re
 from dataclasses import dataclass
 
 from tilework.codegen.cpu.printer import Printer
-from tilework.loops.program import LoopProgram, statements
-from tilework.lowering.accumulators import promoted
+from tilework.loops.program import LoopProgram
 from tilework.lowering.lower import lower
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Numerics
@@ -92,11 +91,8 @@ def emit_kernel(
     functions.append(
         printer.function(module.entry, f"define i32 @{kernel}(ptr %args, ptr %pool) {attributes}", last)
     )
-    parts = [*printer.declared]
-    if printer.zeros:
-        parts.append("@zeros = private constant [512 x i8] zeroinitializer, align 64")
-    parts += functions
+    parts = [*printer.declared, *printer.globals(), *functions]
     parts += ["!0 = !{i32 1}", '!1 = !{!"branch_weights", i32 1, i32 1000000}']
-    faults = tuple(s.name for s in statements(promoted(program, numerics).body)) if module.can_fault else ()
+    faults = module.statements if module.can_fault else ()
     signature = KernelSignature(kernel, tuple(buffers), program.symbols, faults=faults)
     return KernelText(kernel, signature, "\n".join(parts) + "\n", (kernel,))

@@ -39,6 +39,7 @@ class Printer:
         self.labels = 0
         self.zeros = False
         self.streams = False
+        self.tables: dict[tuple[int, ...], str] = {}
         self._texts: dict[int, str] = {}
         self._types: dict[tuple[str, int], str] = {}
         self._handlers: dict[str, Callable[[Instruction], None]] = {
@@ -49,6 +50,7 @@ class Printer:
             "store": self._store, "masked_load": self._masked_load, "masked_store": self._masked_store,
             "gather": self._gather, "scatter": self._scatter, "prefetch": self._prefetch, "fault": self._fault,
             "fence": self._fence, "error_word": self._error_word,
+            "table": self._table,
         }  # fmt: skip
 
     # -- words ---------------------------------------------------------------------------------------------------------
@@ -278,6 +280,32 @@ class Printer:
     def _stack(self, item: Instruction) -> None:
         assert item.result is not None
         self.entry_allocations.append(f"  %v{item.result.number} = alloca [{item.extra[0]} x i8], align 64")
+
+    def _table(self, item: Instruction) -> None:
+        """A gather from a constant array."""
+        assert item.result is not None
+        (index,) = item.operands
+        name = self.tables.setdefault(item.extra, f"@table{len(self.tables)}")
+        if not index.lanes:
+            address = self.temporary(f"getelementptr i64, ptr {name}, {self.typed(index)}")
+            self.define(item, f"load i64, ptr {address}, align 8")
+            return
+        kind, lanes = self.type(item.result), index.lanes
+        addresses = self.temporary(f"getelementptr i64, ptr {name}, {self.typed(index)}")
+        full = f"@llvm.masked.gather.v{lanes}i64.v{lanes}p0"
+        self.declare(f"declare {kind} {full}(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})")
+        self.define(
+            item,
+            f"call {kind} {full}(<{lanes} x ptr> {addresses}, i32 8, <{lanes} x i1> splat (i1 true), {kind} zeroinitializer)",
+        )
+
+    def globals(self) -> list[str]:
+        """The constants that the functions use."""
+        lines = ["@zeros = private constant [512 x i8] zeroinitializer, align 64"] if self.zeros else []
+        for elements, name in self.tables.items():
+            content = ", ".join(f"i64 {e}" for e in elements)
+            lines.append(f"{name} = private constant [{len(elements)} x i64] [{content}], align 8")
+        return lines
 
     # -- memory --------------------------------------------------------------------------------------------------------
     def _offset(self, item: Instruction) -> None:

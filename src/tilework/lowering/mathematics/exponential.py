@@ -11,8 +11,17 @@ import math
 from dataclasses import dataclass
 
 from tilework import dtypes
-from tilework.loops.expressions import Expression
-from tilework.lowering.mathematics.pieces import clamp, fma, nearest_product, polynomial, scaled
+from tilework.loops.expressions import Expression, call, constant
+from tilework.lowering.mathematics.pieces import (
+    clamp,
+    fma,
+    nearest,
+    nearest_product,
+    polynomial,
+    power_of_two,
+    scaled,
+    select,
+)  # fmt: skip
 from tilework.numerics import Numerics
 
 
@@ -25,6 +34,11 @@ class _Exp:
     q: tuple[float, ...]
     least: float
     most: float
+    exp2: tuple[float, ...]
+    """(2^r - 1) / r on [-1/2, 1/2], interpolated at Chebyshev nodes."""
+    exp2_range: tuple[float, float]
+    flat: float
+    """Beyond it tanh is 1."""
 
 
 _EXP32 = _Exp(
@@ -33,6 +47,12 @@ _EXP32 = _Exp(
     (0.5, 0.1666666716337204, 0.04166646674275398, 0.00833331048488617, 0.0013933649752289057, 0.00019890991097781807),
     -104.5,
     89.0,
+    (
+        0.6931471824645996, 0.24022650718688965, 0.055503569543361664, 0.009618082083761692, 0.0013390886597335339,
+        0.00015453182277269661,
+    ),
+    (-151.0, 129.0),
+    10.0,
 )
 _EXP64 = _Exp(
     0.6931471803691238,
@@ -44,6 +64,13 @@ _EXP64 = _Exp(
     ),
     -745.5,
     710.0,
+    (
+        0.6931471805599453, 0.24022650695910072, 0.055504108664821625, 0.00961812910762848, 0.0013333558146406436,
+        0.00015403530393370715, 1.5252733841601815e-05, 1.3215486808727859e-06, 1.0178057064573359e-07,
+        7.054897292691627e-09, 4.455822025014915e-10, 2.5729344553786755e-11,
+    ),
+    (-1076.0, 1025.0),
+    22.0,
 )  # fmt: skip
 _LOG2_E = 1.0 / math.log(2.0)
 
@@ -52,12 +79,84 @@ def _constants(x: Expression) -> _Exp:
     return _EXP32 if x.dtype == dtypes.float32 else _EXP64
 
 
+def reduced(x: Expression) -> tuple[Expression, Expression, Expression]:
+    """x = n ln 2 + r: exp(r) - 1, n as an integer, n as a float. |x| must be moderate."""
+    c = _constants(x)
+    n, bits = nearest_product(x, _LOG2_E)
+    r = fma(n, -c.low, fma(n, -c.high, x))
+    return fma(r * r, polynomial(r, c.q), r), bits, n
+
+
 def exp(x: Expression, *, numerics: Numerics) -> Expression:
     """e^x within 1 ULP; 0 and infinity where the result is."""
     del numerics
+    return exp_scaled(x, 0)
+
+
+def exp_scaled(x: Expression, shift: int) -> Expression:
+    """e^x 2^shift (-1 <= shift <= 0), without overflow in between."""
     c = _constants(x)
-    x = clamp(x, c.least, c.most)
-    n, bits = nearest_product(x, _LOG2_E)
-    r = fma(n, -c.low, fma(n, -c.high, x))
-    p = fma(r * r, polynomial(r, c.q), r) + 1.0
-    return scaled(p, bits)
+    p, bits, _ = reduced(clamp(x, c.least, c.most + 1.0 if shift else c.most))
+    return scaled(p + 1.0, bits + shift if shift else bits)
+
+
+def exp2(x: Expression, *, numerics: Numerics) -> Expression:
+    """2^x within 1 ULP; exact for integers."""
+    del numerics
+    c = _constants(x)
+    x = clamp(x, *c.exp2_range)
+    n, bits = nearest(x)
+    r = x - n
+    return scaled(fma(r, polynomial(r, c.exp2), 1.0), bits)
+
+
+def expm1(x: Expression, *, numerics: Numerics) -> Expression:
+    """e^x - 1 within 1.5 ULP, also near 0."""
+    del numerics
+    c = _constants(x)
+    return select(call("equal", x, 0.0), x, expm1_moderate(clamp(x, -50.0, c.most)))
+
+
+def expm1_moderate(x: Expression) -> Expression:
+    """e^x - 1 for x from -50 to where it overflows: ((e^r - 1) 2^(n-1) + 2^(n-1) - 1/2) 2. (-0 gives +0.)"""
+    p, bits, _ = reduced(x)
+    half = power_of_two(bits - 1, x)
+    return fma(half, p, half - 0.5) * 2.0
+
+
+def logistic(x: Expression, *, numerics: Numerics) -> Expression:
+    """1 / (1 + e^-x) within 2 ULP, denormal results included."""
+    small = exp(call("negate", call("absolute", x)), numerics=numerics)
+    return select(call("greater_equal", x, 0.0), like_one(x), small) / (small + 1.0)
+
+
+def like_one(x: Expression) -> Expression:
+    """The literal 1 in the type of x."""
+    return constant(1.0, x.dtype)
+
+
+def tanh(x: Expression, *, numerics: Numerics) -> Expression:
+    """(e^2x - 1) / (e^2x + 1) within 2.5 ULP, also near 0."""
+    del numerics
+    c = _constants(x)
+    size = call("minimum", call("absolute", x), c.flat)
+    p = expm1_moderate(size + size)
+    return call("copy_sign", p / (p + 2.0), x)
+
+
+def sinh(x: Expression, *, numerics: Numerics) -> Expression:
+    """sinh within 2.5 ULP: from e^|x| - 1 up to 1, from e^|x| / 2 beyond (which overflows no sooner than sinh)."""
+    del numerics
+    size = call("absolute", x)
+    p = expm1_moderate(call("minimum", size, 1.0))
+    half = exp_scaled(size, -1)
+    below = (p + p / (p + 1.0)) * 0.5
+    result = select(call("less", size, 1.0), below, half - 0.25 / half)
+    return call("copy_sign", result, x)
+
+
+def cosh(x: Expression, *, numerics: Numerics) -> Expression:
+    """cosh within 2 ULP."""
+    del numerics
+    half = exp_scaled(call("absolute", x), -1)
+    return half + 0.25 / half

@@ -6,11 +6,33 @@ from collections.abc import Callable
 
 from tilework.errors import CodegenError
 from tilework.loops.expressions import Expression
-from tilework.lowering.mathematics import exponential
+from tilework.lowering.mathematics import error_function, exponential, inverse, logarithm, power, trigonometric
 from tilework.numerics import Numerics
 
 _EXPANSIONS: dict[str, Callable[..., Expression]] = {
     "exp": exponential.exp,
+    "exp2": exponential.exp2,
+    "expm1": exponential.expm1,
+    "logistic": exponential.logistic,
+    "tanh": exponential.tanh,
+    "sinh": exponential.sinh,
+    "cosh": exponential.cosh,
+    "log": logarithm.log,
+    "log2": logarithm.log2,
+    "log1p": logarithm.log1p,
+    "asinh": logarithm.asinh,
+    "acosh": logarithm.acosh,
+    "atanh": logarithm.atanh,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "tan": trigonometric.tan,
+    "asin": inverse.asin,
+    "acos": inverse.acos,
+    "atan": inverse.atan,
+    "atan2": inverse.atan2,
+    "erf": error_function.erf,
+    "power": power.power,
+    "reciprocal_square_root": power.reciprocal_square_root,
 }
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from tilework import dtypes
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
-from tilework.loops.expressions import Expression, Operand, bitcast, call, constant
+from tilework.loops.expressions import Call, Expression, Operand, bitcast, call, constant
 
 
 @dataclass(frozen=True)
@@ -100,3 +100,8 @@ def scaled(x: Expression, n: Expression) -> Expression:
     """x 2^n for |n| up to twice the largest exponent: by two factors, so that a denormal result is rounded once."""
     half = call("shift_right_arithmetic", n, 1)
     return x * power_of_two(half, x) * power_of_two(n - half, x)
+
+
+def rare(condition: Expression, seldom: Expression, usual: Expression) -> Expression:
+    """`select` that computes `seldom` (and what only it needs) in a branch, entered when a lane needs it."""
+    return Call("rare_select", (condition, seldom, usual), usual.dtype)
