@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tilework.codegen.cpu.driver import emit_driver
+from tilework.codegen.cpu.modules import joined_text
 from tilework.compiler.kernels import RegionKernel, region_kernels
 from tilework.compiler.options import CompileOptions
 from tilework.compiler.planning import build_plan, is_view
@@ -123,7 +124,7 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
     stages = Stages()
     done = lower_graph(graph, chosen, stages)
     with stages("code"):
-        objects = [owner.jit.compile_object(text) for text in done.llvm]
+        objects = [owner.jit.compile_object(joined_text(done.llvm))]
     with stages("link"):
         kernels = sorted({kernel.kernel.name for kernel in done.kernels})
         code = owner.jit.load(objects, [DRIVER, *kernels], uses=[owner.pool.code, owner.native.code])
