@@ -36,6 +36,12 @@ HOST_FUNCTIONS: tuple[str, ...] = (
 )  # fmt: skip
 """Every function outside generated code that generated code may call. Anything else is refused before linking."""
 
+# LLVM's binding has one lock for the whole process, so this one is too: it is held while LLVM is at work, and across
+# forks, so that a child never finds LLVM locked by a thread that it does not have.
+_LLVM = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_LLVM.acquire, after_in_parent=_LLVM.release, after_in_child=_LLVM.release)
+
 
 @dataclass(frozen=True)
 class HostTarget:
@@ -48,10 +54,10 @@ class HostTarget:
 
 def host_target() -> HostTarget:
     """The host's triple, processor and features, read from LLVM."""
-    binding = _binding()
-    return HostTarget(
-        binding.get_process_triple(), binding.get_host_cpu_name(), binding.get_host_cpu_features().flatten()
-    )
+    with _LLVM:
+        binding = _binding()
+        features = binding.get_host_cpu_features().flatten()
+        return HostTarget(binding.get_process_triple(), binding.get_host_cpu_name(), features)
 
 
 def compile_object(text: str, target: CompileTarget) -> bytes:
@@ -110,33 +116,25 @@ class LoadedCode:
 class Jit:
     """One LLVM just-in-time linker and everything that was loaded through it.
 
-    Threads: any thread may call any method; one lock makes compiling and linking serial (LLVM's binding has one lock
-    for the whole process anyway). Fork: the lock is held across a fork, so a child can compile and load; addresses
-    stay valid in the child.
+    Threads: any thread may call any method; compiling and linking are serial in a process. Fork: forking waits while a
+    thread compiles or links; a child can compile and load, and addresses stay valid in it.
     """
 
     def __init__(self, target: CompileTarget | None = None) -> None:
         self.target: CompileTarget = target if target is not None else host_target()
-        self._lock = threading.RLock()
-        self._linker: Any = None
+        self._linker: list[Any] = []  # one, once something was loaded
         self._names = itertools.count()
         self._host_addresses: dict[str, int] = {}
         self._closed = False
-        if hasattr(os, "register_at_fork"):
-            # The hooks hold the lock only: they outlive this object and must not keep it.
-            os.register_at_fork(
-                before=self._lock.acquire, after_in_parent=self._lock.release, after_in_child=self._lock.release
-            )
+        weakref.finalize(self, _let_go, self._linker).atexit = False
 
     def compile_object(self, text: str, target: CompileTarget | None = None) -> bytes:
         """Object code of `text` for `target` (by default this process's machine); raises as `compile_object`."""
-        with self._lock:
-            return compile_object(text, target if target is not None else self.target)
+        return compile_object(text, target if target is not None else self.target)
 
     def emit_assembly(self, text: str, target: CompileTarget | None = None) -> str:
         """Assembly of `text` for `target` (by default this process's machine)."""
-        with self._lock:
-            return emit_assembly(text, target if target is not None else self.target)
+        return emit_assembly(text, target if target is not None else self.target)
 
     def load(
         self,
@@ -156,40 +154,40 @@ class Jit:
             CodegenError: 1682 a symbol that nothing defines, 1683 unreadable object, 1685 after `close`.
         """
         images = [objects] if isinstance(objects, bytes) else list(objects)
-        wanted = list(dict.fromkeys(exports))
-        with self._lock:
+        with _LLVM:
             if self._closed:
                 raise CodegenError(1685, "code cannot be loaded: the JIT is closed")
-            for used in uses:
-                if used.closed:
-                    raise CodegenError(1685, "code cannot be linked with code that was freed")
+            if any(used.closed for used in uses):
+                raise CodegenError(1685, "code cannot be linked with code that was freed")
             linked = self._addresses_for(images, uses, imports or {})
-            binding = _binding()
-            if self._linker is None:
-                machine = _target_machine(host_target())
-                self._linker = binding.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True)
-            builder = binding.JITLibraryBuilder()
-            for image in images:
-                builder.add_object_img(image)
-            for name, address in linked.items():
-                builder.import_symbol(name, address)
-            for name in wanted:
-                builder.export_symbol(name)
-            try:
-                tracker = builder.link(self._linker, f"library{next(self._names)}")
-            except RuntimeError as problem:
-                code = 1682 if "ymbols not found" in str(problem) else 1683
-                raise CodegenError(code, f"linking failed: {problem}", where=", ".join(wanted)) from problem
-            addresses = {name: int(tracker[name]) for name in wanted}
-            return LoadedCode(
-                addresses, _Release(self._lock, tracker, self._linker), tuple(uses), sum(map(len, images))
-            )
+            return self._link(images, list(dict.fromkeys(exports)), linked, tuple(uses))
+
+    def _link(
+        self, images: list[bytes], exports: list[str], linked: Mapping[str, int], uses: tuple[LoadedCode, ...]
+    ) -> LoadedCode:
+        binding = _binding()
+        if not self._linker:
+            with contextlib.closing(_target_machine(host_target())) as machine:
+                self._linker.append(binding.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True))
+        builder = binding.JITLibraryBuilder()
+        for image in images:
+            builder.add_object_img(image)
+        for name, address in linked.items():
+            builder.import_symbol(name, address)
+        for name in exports:
+            builder.export_symbol(name)
+        try:
+            tracker = builder.link(self._linker[0], f"library{next(self._names)}")
+        except RuntimeError as problem:
+            code = 1682 if "ymbols not found" in str(problem) else 1683
+            raise CodegenError(code, f"linking failed: {problem}", where=", ".join(exports)) from problem
+        addresses = {name: int(tracker[name]) for name in exports}
+        return LoadedCode(addresses, _Release(tracker, self._linker[0]), uses, sum(map(len, images)))
 
     def close(self) -> None:
         """Refuse further loading. Code stays loaded while its `LoadedCode` lives; the linker goes with the last one."""
-        with self._lock:
-            self._closed = True
-            self._linker = None
+        self._closed = True
+        _let_go(self._linker)
 
     def _addresses_for(
         self, images: Sequence[bytes], uses: Sequence[LoadedCode], imports: Mapping[str, int]
@@ -236,18 +234,22 @@ class Jit:
 class _Release:
     """Frees one library. Holds the linker, which must outlive every library in it."""
 
-    def __init__(self, lock: Any, tracker: Any, linker: Any) -> None:
-        self._lock = lock
+    def __init__(self, tracker: Any, linker: Any) -> None:
         self._held: list[Any] = [tracker, linker]
 
     def __call__(self) -> None:
-        with self._lock:
+        with _LLVM:
             self._held[0].close()
             self._held.clear()
 
 
+def _let_go(linker: list[Any]) -> None:
+    with _LLVM:
+        linker.clear()
+
+
 def _binding() -> Any:
-    """llvmlite's binding with this machine's targets ready (asking again is cheap and allowed)."""
+    """llvmlite's binding with this machine's targets ready (asking again is cheap). Only with the lock held."""
     from llvmlite import binding
 
     binding.initialize_native_target()
@@ -274,14 +276,22 @@ def _emit(text: str, target: CompileTarget, emit: Callable[[Any, Any], Any]) -> 
     if architecture(target.triple) not in ("x86", "aarch64"):
         raise CodegenError(1684, f"no code generator for {target.triple}", where=target.triple)
     check_text(text, target)
-    machine = _target_machine(target)
-    try:
-        # A context of its own: type names of one module never rename those of the next.
-        binding = _binding()
-        module = binding.parse_assembly(text, context=binding.create_context())
-        module.triple = target.triple
-        module.data_layout = str(machine.target_data)
-        module.verify()
-    except RuntimeError as problem:
-        raise CodegenError(1680, f"LLVM refuses the text: {problem}", where=target.triple) from problem
-    return emit(machine, module)
+    with _LLVM:
+        return _emit_locked(text, target, emit)
+
+
+def _emit_locked(text: str, target: CompileTarget, emit: Callable[[Any, Any], Any]) -> Any:
+    binding = _binding()
+    # Everything is closed here, under the lock, even if an error keeps this frame alive. A context for each module:
+    # type names of one never rename those of the next.
+    with contextlib.ExitStack() as held:
+        machine = held.enter_context(contextlib.closing(_target_machine(target)))
+        context = held.enter_context(contextlib.closing(binding.create_context()))
+        try:
+            module = held.enter_context(contextlib.closing(binding.parse_assembly(text, context=context)))
+            module.triple = target.triple
+            module.data_layout = str(machine.target_data)
+            module.verify()
+        except RuntimeError as problem:
+            raise CodegenError(1680, f"LLVM refuses the text: {problem}", where=target.triple) from problem
+        return emit(machine, module)

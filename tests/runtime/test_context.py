@@ -1,0 +1,125 @@
+"""Contexts: what they own, made late and once, and how they end."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import pytest
+
+from tests.runtime.conftest import make_regions
+from tilework.errors import CodegenError, OutOfMemoryError, UsageError
+from tilework.runtime.context import Context, ContextOptions, default_context
+
+
+def test_parts_are_made_once_and_late():
+    with Context(ContextOptions(threads=2)) as context:
+        found: list[object] = []
+        threads = [
+            threading.Thread(target=lambda: found.append((context.jit, context.pool, context.native))) for _ in range(6)
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert len(set(found)) == 1
+        assert context.pool.threads == 2
+        assert context.pool.workers == 0
+
+
+def test_a_region_in_a_context():
+    with Context(ContextOptions(threads=3)) as context:
+        regions = make_regions(context.jit, context.pool)
+        assert (regions.counts("count", 5, 100) == 100).all()
+        pool = context.pool
+        assert pool.workers == 2
+    assert pool.workers == 0
+    assert (regions.counts("count", 5, 100) == 100).all()  # code that is held stays; its regions have no workers now
+
+
+def test_use_after_closing():
+    context = Context()
+    jit = context.jit
+    context.close()
+    context.close()
+    assert context.closed
+    for part in ("jit", "pool", "native", "blocks"):
+        with pytest.raises(UsageError) as caught:
+            getattr(context, part)
+        assert caught.value.code == 1752
+    with pytest.raises(UsageError):
+        context.__enter__()
+    with pytest.raises(CodegenError) as refused:
+        jit.load(jit.compile_object("define void @f() {\n  ret void\n}"), ["f"])
+    assert refused.value.code == 1685
+
+
+@pytest.mark.parametrize(
+    "options",
+    [ContextOptions(threads=0), ContextOptions(threads=-1), ContextOptions(memory_limit_bytes=0)],
+)
+def test_settings_that_make_no_sense(options: ContextOptions):
+    with pytest.raises(UsageError) as caught:
+        Context(options)
+    assert caught.value.code == 1002
+
+
+def test_memory_limit(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TILEWORK_MEMORY_LIMIT", "1M")
+    with Context() as context, pytest.raises(OutOfMemoryError) as caught:
+        context.blocks.take(1 << 21)
+    assert caught.value.code == 1710
+    with Context(ContextOptions(memory_limit_bytes=1 << 30)) as context:
+        context.allocator().allocate(1 << 21, 64, "host")
+
+
+def test_threads_of_the_environment(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TILEWORK_NUM_THREADS", "5")
+    with Context() as context:
+        assert context.pool.threads == 5
+
+
+def test_the_default_context():
+    first = default_context()
+    assert default_context() is first
+    first.close()
+    second = default_context()
+    assert second is not first
+    assert not second.closed
+
+
+def test_children_of_forks_use_their_parents_context():
+    script = """
+import os, threading
+from tests.runtime.conftest import make_regions
+from tilework.runtime.context import Context, ContextOptions, default_context
+context = default_context()
+regions = make_regions(context.jit, context.pool)
+regions.counts("count", 4, 10)
+stop = False
+def busy():  # makes contexts and compiles all the time, so that forks meet every lock
+    while not stop:
+        with Context(ContextOptions(threads=2)) as other:
+            make_regions(other.jit, other.pool).counts("count", 4, 10)
+thread = threading.Thread(target=busy)
+thread.start()
+for _ in range(12):
+    child = os.fork()
+    if not child:
+        good = default_context() is context
+        again = make_regions(context.jit, context.pool)
+        good = good and (again.counts("count", 4, 10) == 10).all() and context.pool.workers == context.pool.threads - 1
+        context.native, context.blocks.take(1 << 20)
+        with Context(ContextOptions(threads=2)) as own:
+            good = good and (make_regions(own.jit, own.pool).counts("count", 4, 10) == 10).all()
+        os._exit(0 if good else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+stop = True
+thread.join()
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
+        capture_output=True, text=True, timeout=50, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
