@@ -110,6 +110,12 @@ class _Promotion:
             return None
         bound = {n.variable for n in inside} - {n.variable for n in moving}
         guards = tuple(g for g in statement.guards if not g.names() & bound)
+        # Where a loop runs no time, nothing is started and nothing written.
+        for n in inside:
+            if n not in moving and not self.prover.nonnegative(n.extent - 1):
+                if n.extent.names() & {m.variable for m in inside} or n.extent.loads():
+                    return None
+                guards = (*guards, n.extent - 1)
         if any(g.loads() for g in guards) or not all(self.exists(t, guards) for t in statement.targets):
             return None
         return _Plan(statement, moving, lanes, guards)

@@ -86,7 +86,7 @@ class Memory:
         lanes: Value | None = None
         for index, extent in facts.checks:
             at, end = self.indices.value(index), self.indices.value(extent)
-            if at.constant is not None and end.constant is not None and 0 <= int(index) < int(extent):
+            if isinstance(at.constant, int) and isinstance(end.constant, int) and 0 <= at.constant < end.constant:
                 continue
             fine = builder.op("icmp", "i1", at, end, extra="ult")
             if fine.lanes:

@@ -111,7 +111,7 @@ def exp2(x: Expression, *, numerics: Numerics) -> Expression:
 
 
 def expm1(x: Expression, *, numerics: Numerics) -> Expression:
-    """e^x - 1 within 1.5 ULP, also near 0."""
+    """e^x - 1 within 2 ULP, also near 0."""
     del numerics
     c = _constants(x)
     return select(call("equal", x, 0.0), x, expm1_moderate(clamp(x, -50.0, c.most)))

@@ -70,7 +70,7 @@ def _angle(a: Expression, b: Expression) -> tuple[Expression, Expression]:
 
 
 def atan(x: Expression, *, numerics: Numerics) -> Expression:
-    """atan within 1.5 ULP."""
+    """atan within 2 ULP."""
     del numerics
     base, rest = _angle(call("absolute", x), constant(1.0, x.dtype))
     return call("copy_sign", base + rest, x)
@@ -105,7 +105,7 @@ def _arc(x: Expression) -> tuple[Expression, Expression, Expression]:
 
 
 def asin(x: Expression, *, numerics: Numerics) -> Expression:
-    """asin within 2 ULP; NaN outside [-1, 1]."""
+    """asin within 2.5 ULP; NaN outside [-1, 1]."""
     del numerics
     high, low = _constants(x).pi
     far, s, tail = _arc(x)

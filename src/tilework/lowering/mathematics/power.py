@@ -30,7 +30,7 @@ _EXP2 = (
 
 
 def reciprocal_square_root(x: Expression, *, numerics: Numerics) -> Expression:
-    """1 / sqrt(x), each rounded: within 1 ULP."""
+    """1 / sqrt(x), each rounded: within 1.5 ULP."""
     del numerics
     return 1.0 / call("square_root", x)
 
