@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -215,3 +216,7 @@ def test_black_boxes_must_be_given() -> None:
 def test_garbage(text: str) -> None:
     with pytest.raises(ParseError, match=r"TW1419"):
         parse_plan(text)
+
+
+def test_golden(golden: Callable[[str, str], None]) -> None:
+    golden("everything.txt", plan_text(everything()))

@@ -34,6 +34,7 @@ class _Checker:
         self.plan = order.plan
         self.samples = samples
         self.bounds = symbol_bounds(order.plan.symbols)
+        self.met: dict[tuple[Dim, Dim, Dim, Dim], Mapping[str, int] | None] = {}
 
     def counterexample(self, value: Dim) -> Mapping[str, int] | None:
         """Values of the symbols at which `value >= 0` is wrong; None where it is proved, or holds at every sample."""
@@ -45,18 +46,27 @@ class _Checker:
 
     def meeting(self, a: PlanBuffer, b: PlanBuffer) -> Mapping[str, int] | None:
         """Values of the symbols at which two buffers of one memory share a byte; None where they never do."""
-        above = b.offset - a.offset - a.bytes
-        below = a.offset - b.offset - b.bytes
-        if 0 in (a.bytes, b.bytes):
+        key = (a.offset, a.bytes, b.offset, b.bytes)
+        if key not in self.met:
+            self.met[key] = self.ranges_meeting(*key)
+        return self.met[key]
+
+    def ranges_meeting(self, start: Dim, size: Dim, other: Dim, other_size: Dim) -> Mapping[str, int] | None:
+        """As `meeting`, of bytes `start` to `start + size` and those of the other."""
+        if 0 in (size, other_size):
             return None
-        if above.is_constant and below.is_constant:
-            return {} if above.constant < 0 and below.constant < 0 else None
-        if nonnegative(above, self.bounds) or nonnegative(below, self.bounds):
+        if all(value.is_constant for value in (start, size, other, other_size)):
+            first, second = start.constant, other.constant
+            return {} if first < second + other_size.constant and second < first + size.constant else None
+        gaps = [other - start - size, start - other - other_size]
+        if self.samples:  # the one that holds at a sample is the one worth proving
+            gaps = [gap for gap in gaps if gap.evaluate(self.samples[-1]) >= 0]
+        if any(nonnegative(gap, self.bounds) for gap in gaps):
             return None
         for values in self.samples:
-            first, second = a.offset.evaluate(values), b.offset.evaluate(values)
-            size, other = a.bytes.evaluate(values), b.bytes.evaluate(values)
-            if size > 0 and other > 0 and first < second + other and second < first + size:
+            first, second = start.evaluate(values), other.evaluate(values)
+            one, two = size.evaluate(values), other_size.evaluate(values)
+            if one > 0 and two > 0 and first < second + two and second < first + one:
                 return values
         return None
 
