@@ -104,7 +104,7 @@ def busy():  # makes contexts and compiles all the time, so that forks meet ever
             make_regions(other.jit, other.pool).counts("count", 4, 10)
 thread = threading.Thread(target=busy)
 thread.start()
-for _ in range(12):
+for _ in range(6):
     child = os.fork()
     if not child:
         good = default_context() is context

@@ -8,6 +8,8 @@ costs nothing but its help. A second caller does not wait for the first: it runs
 
 Idle workers pause `spin` times and then sleep on a futex; a caller whose last chunks are still running elsewhere does
 the same. Both sleeps follow one rule: announce, look again, sleep only while the word that is waited on is unchanged.
+Whoever wakes sleepers takes them off the count of sleepers at once, so that the regions that follow do not pay for
+waking a worker that is awake already but has no processor yet.
 """
 
 from __future__ import annotations
@@ -116,7 +118,7 @@ entry:
   %spin_at = getelementptr i8, ptr %pool, i64 192
   br label %idle
 idle:
-  %last = phi i32 [ 0, %entry ], [ %last, %again ], [ %generation, %run ]
+  %last = phi i32 [ 0, %entry ], [ %last, %wait ], [ %last, %again ], [ %generation, %run ]
   %spin = load atomic i32, ptr %spin_at monotonic, align 4
   br label %look
 look:
@@ -152,7 +154,8 @@ announce:
 wait:
   %epoch64 = zext i32 %epoch to i64
   %waited = call i64 (i64, ...) @syscall(i64 {futex}, ptr %epoch_at, i64 128, i64 %epoch64, ptr null, ptr null, i64 0)
-  br label %again
+  %woken = icmp eq i64 %waited, 0
+  br i1 %woken, label %idle, label %again
 again:
   %count2 = atomicrmw sub ptr %sleepers_at, i32 1 seq_cst
   br label %idle
@@ -192,6 +195,11 @@ wake:
   %others = sub i32 %chunks, 1
   %others64 = zext i32 %others to i64
   %woken = call i64 (i64, ...) @syscall(i64 {futex}, ptr %epoch_at, i64 129, i64 %others64, ptr null, ptr null, i64 0)
+  %woken32 = trunc i64 %woken to i32
+  %any = icmp sgt i32 %woken32, 0
+  br i1 %any, label %discount, label %go
+discount:
+  %counted = atomicrmw sub ptr %sleepers_at, i32 %woken32 seq_cst
   br label %go
 go:
   call void @tilework_pool_drain(ptr %pool)
