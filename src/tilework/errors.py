@@ -646,6 +646,11 @@ CODES: dict[int, CodeInfo] = {
         "The statement is not an elementwise producer of a temporary.",
         "Inline only stages that compute each element on its own and that nobody else writes.",
     ),
+    1515: CodeInfo(
+        "layout of a result",
+        "A result that the caller gets cannot stand in another layout.",
+        "Transform a temporary, or an argument that is only read.",
+    ),
     1650: CodeInfo(
         "not expressible in code",
         "An operator or a literal cannot be written as generated code.",

@@ -25,6 +25,8 @@ class Region:
     outputs: tuple[Value, ...]
     scalars: tuple[Constant, ...] = ()
     symbols: tuple[Symbol, ...] = ()
+    constants: frozenset[str] = frozenset()
+    """Names of the inputs whose contents are known at compile time: they may be stored in any layout."""
 
     @cached_property
     def values(self) -> Mapping[str, Value]:
@@ -65,4 +67,5 @@ def region_of(graph: Graph, name: str, nodes: tuple[Node, ...]) -> Region:
         if any(id(reader) not in chosen for reader in graph.consumers.get(value_name, ())):
             leaving.add(value_name)
     outputs = tuple(value for node in nodes for value in node.outputs if value.name in leaving)
-    return Region(name, nodes, tuple(inputs.values()), outputs, tuple(scalars.values()), graph.symbols)
+    known = frozenset(name for name in inputs if name in constants)
+    return Region(name, nodes, tuple(inputs.values()), outputs, tuple(scalars.values()), graph.symbols, known)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -55,6 +55,8 @@ class Compiled:
     graph: Graph
     kernels: tuple[RegionKernel, ...]
     plan: Plan
+    constants: Mapping[str, Array]
+    """What the plan's constants hold, by digest; packed as kernels want them."""
     llvm: tuple[str, ...]
     """One module a kernel, and the driver's last."""
     explanation: Explanation
@@ -78,7 +80,8 @@ def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = N
         items: list[RegionKernel | Value] = []
         for region in found:
             items.append(kernels[region.name] if region.name in kernels else region.root.output)
-        plan = place_arenas(build_plan(graph, tuple(items))).plan
+        draft, packed = build_plan(graph, tuple(items))
+        plan = place_arenas(draft).plan
     with stages("driver"):
         (segment,) = plan.segments
         unique = {k.kernel.name: k.kernel.ir for k in kernels.values()}
@@ -92,7 +95,9 @@ def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = N
         constant_bytes=sum(c.array.nbytes for c in graph.constants),
         arena_bytes=plan.arenas[0].bytes,
     )
-    return Compiled(graph, ordered, plan, llvm, explanation)
+    placed = {b.place.digest for b in plan.buffers if isinstance(b.place, ConstantPlace)}
+    constants = {c.digest: c.array for c in (*graph.constants, *packed.values()) if c.digest in placed}
+    return Compiled(graph, ordered, plan, constants, llvm, explanation)
 
 
 def _explain(kernel: RegionKernel) -> RegionExplanation:
@@ -129,7 +134,7 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
         kernels = sorted({kernel.kernel.name for kernel in done.kernels})
         code = owner.jit.load(objects, [DRIVER, *kernels], uses=[owner.pool.code, owner.native.code])
     with stages("constants"):
-        constants = {c.digest: _aligned(c.array) for c in done.graph.constants if c.digest in _placed(done.plan)}
+        constants = {digest: _aligned(array) for digest, array in done.constants.items()}
     explanation = replace(
         done.explanation,
         code_bytes=sum(map(len, objects)),
@@ -141,10 +146,6 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
         done.plan, code, code[DRIVER], constants, owner, explanation, work=work, memory_limit=chosen.memory_limit,
         step_entries={name: code[name] for name in kernels},
     )  # fmt: skip
-
-
-def _placed(plan: Plan) -> set[str]:
-    return {b.place.digest for b in plan.buffers if isinstance(b.place, ConstantPlace)}
 
 
 def _aligned(array: Array) -> Array:

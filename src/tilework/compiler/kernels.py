@@ -12,10 +12,12 @@ from tilework.codegen.cpu.kernel import KernelText, emit_kernel
 from tilework.compiler.options import CompileOptions
 from tilework.compute.nest import loop_program
 from tilework.decisions.choice import choose
+from tilework.graph.graph import Constant, Graph
 from tilework.loops.program import LoopProgram
 from tilework.loops.text import program_text
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import numerics
+from tilework.schedule.primitives.transform_layout import argument_layouts
 from tilework.schedule.schedule import Schedule
 
 
@@ -27,6 +29,18 @@ class RegionKernel:
     candidate: Candidate
     schedule: Schedule
     kernel: KernelText
+
+    def packed(self, graph: Graph) -> dict[str, Constant]:
+        """The constants that the kernel wants in another layout, packed, by the name of the region's input."""
+        arguments = tuple(argument.buffer.name for argument in self.program.arguments)
+        wanted = argument_layouts(self.schedule.trace, arguments)
+        found: dict[str, Constant] = {}
+        for value, argument in zip(self.region.inputs, arguments, strict=False):
+            layout = wanted.get(argument)
+            if layout is not None:
+                array = layout.pack(graph.constant_arrays[value.name])
+                found[value.name] = Constant(f"{value.name} as {layout}", array)
+        return found
 
     @property
     def program(self) -> LoopProgram:
@@ -42,7 +56,9 @@ def region_kernels(
     found: list[RegionKernel] = []
     for region in regions:
         # values are named by position, so equal regions have equal texts whatever the user called their values
-        text = program_text(loop_program(joined(region).computation).renamed("region"))
+        base = joined(region)
+        text = program_text(loop_program(base.computation).renamed("region"))
+        text += "constant " + ", ".join(sorted(base.buffers[name] for name in region.constants))
         known = made.get(text)
         if known is None:
             candidate = choose(region, machine, contract)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from tilework.compiler.kernels import RegionKernel
 from tilework.dims import Dim
 from tilework.errors import CodegenError
-from tilework.graph.graph import Graph, Value
+from tilework.graph.graph import Constant, Graph, Value
 from tilework.ops.registry import operator
 from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
 from tilework.plan.plan import Guard, Plan, PlanInput, PlanOutput, Segment, input_bindings
@@ -35,11 +35,12 @@ def is_view(kernel_or_nodes: tuple[str, ...]) -> bool:
     return len(kernel_or_nodes) == 1 and operator(kernel_or_nodes[0]).view
 
 
-def build_plan(graph: Graph, items: tuple[RegionKernel | Value, ...]) -> Plan:
-    """The draft plan (arena offsets not yet placed): one step a kernel, in order, and copies into outputs that are no
+def build_plan(graph: Graph, items: tuple[RegionKernel | Value, ...]) -> tuple[Plan, dict[str, Constant]]:
+    """The draft plan, and the constants that kernels want packed, by digest. The draft has (arena offsets not yet placed): one step a kernel, in order, and copies into outputs that are no
     kernel's own result. `items` are kernels, or a view's result value where a region needs no kernel.
     """
-    return _Planner(graph, items).plan()
+    planner = _Planner(graph, items)
+    return planner.plan(), planner.packed
 
 
 class _Planner:
@@ -54,6 +55,7 @@ class _Planner:
         self.places: dict[str, Place] = {}
         self.buffers: dict[str, PlanBuffer] = {}
         self.steps: list[Step] = []
+        self.packed: dict[str, Constant] = {}
         self.shared = {self.classes.of(name) for name in self.classes.first}
 
     def plan(self) -> Plan:
@@ -127,7 +129,13 @@ class _Planner:
     def _kernel(self, item: RegionKernel) -> None:
         region, kernel = item.region, item.kernel
         values = (*region.inputs, *region.outputs)
-        arguments = [self._buffer(value).name for value in values]
+        packed = item.packed(self.graph)
+        for constant in packed.values():
+            self.places[constant.name] = ConstantPlace(constant.digest)
+            self.packed[constant.digest] = constant
+        arguments = [
+            self._buffer(packed[value.name].value if value.name in packed else value).name for value in values
+        ]
         for extra in kernel.signature.buffers[len(values) :]:
             name = f"{region.name}.{extra.name}"
             self.buffers[name] = PlanBuffer(name, extra.shape, extra.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)

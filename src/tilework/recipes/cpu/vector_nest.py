@@ -17,6 +17,7 @@ from tilework.candidates.joined import joined
 from tilework.candidates.region import Region
 from tilework.compute.nest import loop_program
 from tilework.dims import Dim, dim
+from tilework.layout import Layout, permuted
 from tilework.loops.expressions import Call, Index, Load, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, Node, children, statements
@@ -32,6 +33,8 @@ from tilework.schedule.primitives.vectorize import Vectorize
 from tilework.schedule.rewriting import band
 from tilework.schedule.schedule import Schedule
 
+_WORTH = 6
+"""Cost of lanes (see `_lanes`) beyond which a scalar loop is as good."""
 VECTORS = 4
 """Vectors that one step of a reduction updates: enough to cover the latency of an add."""
 
@@ -46,7 +49,9 @@ class VectorNest:
         """One candidate, always."""
 
         def schedule() -> Schedule:
-            return vectorised(Schedule(loop_program(joined(region).computation), machine, numerics))
+            found = joined(region)
+            packable = frozenset(found.buffers[name] for name in region.constants)
+            return vectorised(Schedule(loop_program(found.computation), machine, numerics), packable)
 
         large = streaming(region, machine)
         note = "lanes along contiguous memory" + (", stores past the caches where results are large" if large else "")
@@ -66,15 +71,15 @@ def streaming(region: Region, machine: CpuMachine) -> frozenset[str]:
     )
 
 
-def vectorised(schedule: Schedule) -> Schedule:
-    """Inline what is cheap to recompute, then treat every nest."""
+def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Schedule:
+    """Inline what is cheap to recompute, then treat every nest. `packable` arguments may take any layout."""
     for statement in [s.name for s in statements(schedule.program.body)]:
         if worth_inlining(schedule.program, statement):
             step = ComputeInline(statement)
             if schedule.check(step).legal:
                 schedule = schedule.apply(step)
     for statement in [_main(loop) for loop in _nests(schedule.program.body)]:
-        schedule = nest(schedule, statement)
+        schedule = nest(schedule, statement, packable)
     return schedule
 
 
@@ -129,22 +134,6 @@ def _loops_around(program: LoopProgram, statement: Compute) -> tuple[Loop, ...]:
 
 
 # -- one nest ----------------------------------------------------------------------------------------------------------
-@dataclass(frozen=True)
-class _Walk:
-    """How a statement walks memory along one loop: the flat step of its store and of each load (None: not affine)."""
-
-    store: int | None
-    loads: tuple[int | None, ...]
-
-    @property
-    def contiguous(self) -> bool:
-        return self.store == 1 and all(step in (0, 1) for step in self.loads)
-
-    @property
-    def strided(self) -> int:
-        return sum(step not in (0, 1) for step in self.loads)
-
-
 def _flat(buffer: Buffer, index: tuple[Dim, ...]) -> Dim:
     total = dim(0)
     for entry, stride in zip(index, buffer.strides, strict=True):
@@ -174,13 +163,7 @@ def _step(address: Dim, variable: str) -> int | None:
     return address.coefficient(variable) or None
 
 
-def _walk(program: LoopProgram, statement: Compute, variable: str) -> _Walk:
-    stores, loads = _addresses(program, statement)
-    steps = {_step(address, variable) for address in stores}
-    return _Walk(steps.pop() if len(steps) == 1 else None, tuple(_step(address, variable) for address in loads))
-
-
-def nest(schedule: Schedule, statement: str) -> Schedule:
+def nest(schedule: Schedule, statement: str, packable: frozenset[str] = frozenset()) -> Schedule:
     """Fuse, vectorise and parallelise the nest of one statement, each where it is legal and pays.
 
     Where the nest is not perfect (a start beside the reduction's loops) only the loops around all of it are treated.
@@ -194,8 +177,12 @@ def nest(schedule: Schedule, statement: str) -> Schedule:
     program = schedule.program
     inside = [loop.variable for loop in around]
     kinds = {loop.variable: kind(program, loop, inside) for loop in around}
-    chosen = _lanes(schedule, found, around, kinds)
+    chosen = _lanes(schedule, found, around, kinds, packable)
     if chosen is not None:
+        for name, layout in _layouts(schedule.program, found, chosen, packable).items():
+            schedule = schedule.transform_layout(name, str(layout))
+        found = schedule.setting.statement(statement)
+        around = band(schedule.setting.enclosing(found)[0])
         schedule = _with_lanes(schedule, found, around, kinds, chosen)
     for loop in schedule.setting.enclosing(schedule.setting.statement(statement)):
         if loop.extent == 1:
@@ -229,27 +216,72 @@ def _fused(schedule: Schedule, statement: str) -> Schedule:
             return schedule
 
 
-def _lanes(schedule: Schedule, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str]) -> str | None:
-    """The loop to vectorise: contiguous stores first, then fewest strided loads; a reduction over contiguous loads else."""
+def _lanes(
+    schedule: Schedule, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str], packable: frozenset[str]
+) -> str | None:
+    """The loop to vectorise: the one whose lanes cost least, inner loops first among equals; None where none will do.
+
+    A load costs nothing where neighbouring lanes read neighbouring elements, or all the same one; a constant can be
+    stored so that they do. Results cost less where a reduction writes each of them once.
+    """
     if any(load for entry in found.target.index for load in entry.loads()):
         return None
+    program = schedule.program
+    stores, _ = _addresses(program, found)
+    reduces = any(k == "reduction" for k in kinds.values())
     best: tuple[int, int] | None = None
     chosen: str | None = None
     for position, loop in enumerate(around):
         if loop.extent.value is not None and loop.extent.value < 2:
             continue
-        walked = _walk(schedule.program, found, loop.variable)
-        if kinds[loop.variable] == "independent" and walked.store == 1:
-            rank = (0 if walked.contiguous else 2 + walked.strided, -position)
-        elif kinds[loop.variable] == "reduction" and schedule.numerics.reassociate and walked.store == 0:
-            if walked.strided:
-                continue
-            rank = (1, -position)
+        cost = 0
+        for load in _loads(found):
+            step = _step(_flat(program.buffers[load.buffer], load.index), loop.variable)
+            if step not in (0, 1) and _packed(program, found, load, loop.variable, packable) is None:
+                cost += 2
+        if kinds[loop.variable] == "independent":
+            cost += 0 if all(_step(address, loop.variable) == 1 for address in stores) else 1 if reduces else 2
+        elif kinds[loop.variable] == "reduction" and schedule.numerics.reassociate:
+            cost += 1
         else:
             continue
-        if best is None or rank < best:
+        rank = (cost, kinds[loop.variable] == "reduction", -position)
+        if cost <= _WORTH and (best is None or rank < best):
             best, chosen = rank, loop.variable
     return chosen
+
+
+def _loads(statement: Compute) -> list[Load]:
+    return [node for value in statement.values for node in walk(value) if isinstance(node, Load)]
+
+
+def _packed(
+    program: LoopProgram, found: Compute, load: Load, lane: str, packable: frozenset[str]
+) -> Layout | None:
+    """The layout in which neighbouring lanes read neighbouring elements of a constant; None where there is none."""
+    others = [
+        other
+        for statement in statements(program.body)
+        for other in _loads(statement)
+        if other.buffer == load.buffer and other.index != load.index
+    ]
+    if load.buffer not in packable or others:
+        return None
+    moved = [position for position, entry in enumerate(load.index) if lane in entry.names()]
+    if len(moved) != 1 or load.index[moved[0]].coefficient(lane) != 1 or not load.index[moved[0]].affine_in({lane}):
+        return None
+    return permuted((*(d for d in range(len(load.index)) if d != moved[0]), moved[0]))
+
+
+def _layouts(program: LoopProgram, found: Compute, lane: str, packable: frozenset[str]) -> dict[str, Layout]:
+    """The layouts that constants should have for the lanes chosen."""
+    wanted: dict[str, Layout] = {}
+    for load in _loads(found):
+        if _step(_flat(program.buffers[load.buffer], load.index), lane) not in (0, 1):
+            layout = _packed(program, found, load, lane, packable)
+            if layout is not None:
+                wanted[load.buffer] = layout
+    return wanted
 
 
 def _with_lanes(
