@@ -159,15 +159,17 @@ class BodyImporter:
 
     def _named(self, names: Sequence[str], values: Sequence[Value]) -> Graph:
         """The graph whose outputs have the model's names: copies where one value has two, or is an input."""
-        inputs = {value.name for value in self._builder.build([]).inputs}
+        fixed = {value.name for value in self._builder.build([]).inputs}
+        fixed.update(value.name for name, value in zip(names, values, strict=True) if value.name == name)
         renamed: dict[str, str] = {}
         outputs: list[Value] = []
         for name, value in zip(names, values, strict=True):
             chosen = value
-            if value.name != name and (value.name in inputs or renamed.get(value.name, name) != name):
+            if value.name != name and (value.name in fixed or renamed.get(value.name, name) != name):
                 chosen = self._builder.apply_one("reshape", value, shape=value.tensor.shape, location=f"output {name}")
-            renamed[chosen.name] = name
+            if chosen.name != name:
+                renamed[chosen.name] = name
             outputs.append(chosen)
         graph = self._builder.build(outputs)
         symbols = tuple(self._symbols.symbols.values())
-        return rename_values(graph.replace(symbols=symbols), {old: new for old, new in renamed.items() if old != new})
+        return rename_values(graph.replace(symbols=symbols), renamed)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
+from tilework.dims import Extreme
 from tilework.errors import Fault, FrontendError, TileworkError, UsageError
 from tilework.frontends.onnx.body import BodyImporter
 from tilework.frontends.onnx.check import structural_faults
@@ -68,14 +69,16 @@ def _import(model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Chec
     faults += [*found, *wrong]
     if faults:
         raise _error(model, faults, "own")
+    bounds: dict[str, tuple[float, float]] = {}
     for _ in range(MOST_RESTARTS):
-        symbols = SymbolTable(given)
+        symbols = SymbolTable(given, bounds)
         try:
             importer = BodyImporter(model, symbols)
             graph = importer.whole(inputs)
         except Unified as learnt:
             value = learnt.value if isinstance(learnt.value, int) else symbols.key(learnt.value)
             given[symbols.key(learnt.symbol)] = value
+            bounds = {}
             continue
         except NodeFault as fault:
             raise _error(model, [fault.at("model")], "own") from None
@@ -83,8 +86,23 @@ def _import(model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Chec
             raise _error(model, [Fault(error.code, error.where or "model", error.message)], "own") from error
         if importer.faults:
             raise _error(model, importer.faults, "own")
+        if dict(symbols.bounds) != bounds and _has_extremes(graph):
+            bounds = dict(symbols.bounds)  # the bounds found on the way decide what was left open before them
+            continue
         return graph
     raise _error(model, [Fault(1121, "model", "its free dimensions contradict each other")], "own")
+
+
+def _has_extremes(graph: Graph) -> bool:
+    """Whether a shape has a minimum or maximum in it."""
+    return any(
+        isinstance(atom, Extreme)
+        for node in graph.nodes
+        for value in node.outputs
+        for extent in value.tensor.shape
+        if extent.terms
+        for atom in extent.atoms()
+    )
 
 
 _DAMAGE = frozenset({1103, 1104, 1108, 1109, 1112, 1113, 1114, 1117})

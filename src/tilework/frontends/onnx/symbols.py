@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import keyword
+import math
 import re
 from collections.abc import Mapping
 
@@ -18,9 +19,15 @@ class SymbolTable:
     call outside it is refused at the door.
     """
 
-    def __init__(self, given: Mapping[str, int | str] | None = None) -> None:
-        """`given`: by key, the extent that a free dimension has, or the key of another that it equals."""
+    def __init__(
+        self, given: Mapping[str, int | str] | None = None, bounds: Mapping[str, tuple[Bound, Bound]] | None = None
+    ) -> None:
+        """`given`: by key, the extent that a free dimension has, or the key of another that it equals.
+
+        `bounds`: what is known of symbols by name before they appear.
+        """
         self._given = dict(given or {})
+        self._known = dict(bounds or {})
         self._symbols: dict[str, Symbol] = {}
         self._by_key: dict[str, Dim] = {}
         self._keys: dict[str, str] = {}
@@ -53,7 +60,8 @@ class SymbolTable:
         found = self._by_key.get(key)
         if found is None:
             name = self._name(stem)
-            self._set(Symbol(name))
+            low, high = self._known.get(name, (0, math.inf))
+            self._set(Symbol(name, int(low), None if high == math.inf else int(high)))
             self._keys[name] = key
             found = self._by_key[key] = dim(name)
         return found

@@ -144,11 +144,14 @@ def external_data(tensor: TensorProto, folder: Path | None, expected: int) -> by
     try:
         if not resolved.is_file():
             raise NodeFault(1111, f"its data file {location!r} does not exist")
+        size = resolved.stat().st_size
+        if offset + expected > size:
+            raise NodeFault(1111, f"{location!r} has {size} bytes, {offset + expected} are needed")
         with resolved.open("rb") as file:
             file.seek(offset)
             content = file.read(expected)
     except OSError as error:
         raise NodeFault(1111, f"its data file {location!r} cannot be read: {error.strerror}") from None
     if len(content) != expected:
-        raise NodeFault(1111, f"{location!r} ends after {offset + len(content)} bytes, {offset + expected} are needed")
+        raise NodeFault(1111, f"{location!r} became shorter while it was read")
     return content

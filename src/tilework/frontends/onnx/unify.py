@@ -33,6 +33,13 @@ def require_equal(symbols: SymbolTable, one: Dim, other: Dim, what: str) -> None
     raise NodeFault(1121, f"{what} must be equal: {one} and {other}")
 
 
+def require_divisible(extent: Dim, by: int, what: str) -> Dim:
+    """The quotient of a dim that a positive integer divides; `NodeFault` 1119 or 1121 where it does not or may not."""
+    if extent % by != 0:
+        raise NodeFault(1119 if extent.is_constant else 1121, f"{what} ({extent}) must divide by {by}")
+    return extent // by
+
+
 def _solved(gap: Dim) -> Unified | None:
     """The value of a symbol with which the gap is 0: k x n - c = 0, or n - m = 0."""
     plain = [

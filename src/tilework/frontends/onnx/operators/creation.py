@@ -56,7 +56,7 @@ def _range(node: OnnxNode) -> Value:
     emit = node.emit
     dtype = node.operand(0).dtype
     if dtype.is_integer:
-        start, limit, step = (node.one(place, what) for place, what in enumerate(("the start", "the limit", "the delta")))
+        start, limit, step = (node.one(place, f"the {what}") for place, what in enumerate(("start", "limit", "delta")))
         count = symbolic_range_length(start, limit, step)
         if count is None:
             raise NodeFault(1116, f"the step {step} must be a constant other than 0")

@@ -11,6 +11,7 @@ from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element
 from tilework.frontends.onnx.tensors import element_type
+from tilework.frontends.onnx.unify import require_divisible
 from tilework.graph.graph import Value
 
 
@@ -101,9 +102,9 @@ def _group(node: OnnxNode) -> Value:
     _at_least(value, 3)
     groups = node.integer("num_groups")
     batch, channels, *spatial = value.tensor.shape
-    if groups < 1 or channels % groups != 0:
-        raise NodeFault(1108, f"attribute 'num_groups' is {groups}, it must divide the {channels} channels")
-    inside = channels // groups
+    if groups < 1:
+        raise NodeFault(1108, f"attribute 'num_groups' is {groups}, it must be positive")
+    inside = require_divisible(channels, groups, "the number of channels")
     wide = emit.convert(value, _stash_type(node, value) if node.opset >= 21 else element(value))
     split = emit.reshape(wide, (batch, groups, inside, *spatial))
     _, deviation, variance = _centred(emit, split, range(2, split.tensor.rank))

@@ -10,7 +10,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, Result, fixed_extent
 from tilework.frontends.onnx.operand import Operand
-from tilework.frontends.onnx.unify import require_equal
+from tilework.frontends.onnx.unify import require_divisible, require_equal
 from tilework.graph.graph import Value
 
 
@@ -165,10 +165,8 @@ def _even_parts(node: OnnxNode, extent: Dim, count: int) -> list[Dim]:
     """Equal parts; since version 18 the last may be smaller."""
     if node.given("num_outputs") and node.integer("num_outputs") != count:
         raise NodeFault(1108, f"attribute 'num_outputs' is {node.integer('num_outputs')}, there are {count} outputs")
-    if extent % count == 0:
-        return [extent // count] * count
-    if not node.given("num_outputs"):
-        raise NodeFault(1119 if extent.is_constant else 1121, f"{extent} does not divide into {count} equal parts")
+    if extent % count == 0 or not node.given("num_outputs"):
+        return [require_divisible(extent, count, "the extent to split")] * count
     size = fixed_extent(extent, "the extent to split")
     chunk = -(-size // count)
     return [dim(max(0, min(chunk, size - chunk * part))) for part in range(count)]
@@ -200,9 +198,7 @@ def _image(node: OnnxNode, value: Value) -> tuple[Dim, Dim, Dim, Dim, int]:
 def _depth_to_space(node: OnnxNode) -> Value:
     value, emit = node.value(0), node.emit
     batch, channels, height, width, block = _image(node, value)
-    if channels % (block * block) != 0:
-        raise NodeFault(1119, f"{channels} channels do not divide by {block * block}")
-    left = channels // (block * block)
+    left = require_divisible(channels, block * block, "the number of channels")
     if node.choice("mode", "DCR", ("DCR", "CRD")) == "DCR":
         split = emit.reshape(value, (batch, block, block, left, height, width))
         moved = emit.transpose(split, (0, 3, 4, 1, 5, 2))
@@ -215,14 +211,13 @@ def _depth_to_space(node: OnnxNode) -> Value:
 def _space_to_depth(node: OnnxNode) -> Value:
     value, emit = node.value(0), node.emit
     batch, channels, height, width, block = _image(node, value)
-    if height % block != 0 or width % block != 0:
-        raise NodeFault(1119, f"height {height} and width {width} do not divide by {block}")
-    split = emit.reshape(value, (batch, channels, height // block, block, width // block, block))
+    rows, columns = require_divisible(height, block, "the height"), require_divisible(width, block, "the width")
+    split = emit.reshape(value, (batch, channels, rows, block, columns, block))
     if node.choice("mode", "DCR", ("DCR", "CRD")) == "DCR":
         moved = emit.transpose(split, (0, 3, 5, 1, 2, 4))
     else:
         moved = emit.transpose(split, (0, 1, 3, 5, 2, 4))
-    return emit.reshape(moved, (batch, channels * (block * block), height // block, width // block))
+    return emit.reshape(moved, (batch, channels * (block * block), rows, columns))
 
 
 CONVERTERS: dict[str, Converter] = {

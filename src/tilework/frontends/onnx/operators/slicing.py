@@ -10,6 +10,9 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.graph.graph import Value
 
+NEAR = 64
+"""Positions up to this far from an end of a free dimension are taken to lie inside it; farther ones are clamped."""
+
 TO_THE_END = 10**9
 """Ends from here on mean the end: no extent is as large, and a symbol bounded by one keeps that as a rule."""
 
@@ -47,8 +50,8 @@ def slice_of(
         if step == 0:
             raise NodeFault(1119, "a step is 0")
         if step > 0:
-            first[axis] = _clamped(node, start, extent)
-            last[axis] = simplify(maximum(first[axis], _clamped(node, end, extent)))
+            first[axis] = _clamped(node, start, extent, is_start=True)
+            last[axis] = simplify(maximum(first[axis], _clamped(node, end, extent, is_start=False)))
             strides[axis] = min(step, 2**31)
             continue
         begin = _clamped_backward(node, start, extent)
@@ -72,19 +75,21 @@ def _from_front(node: OnnxNode, position: Dim, extent: Dim) -> Dim:
     return position if sign else extent + position
 
 
-def _clamped(node: OnnxNode, position: Dim, extent: Dim) -> Dim:
+def _clamped(node: OnnxNode, position: Dim, extent: Dim, is_start: bool) -> Dim:
     """A start or end of a forward slice, brought into 0..extent.
 
-    A symbolic extent is bounded so that the position needs no clamping, where it is a small distance from an end or
-    stands for the end: the expressions stay linear, and a call outside the bound is refused with a message.
+    A symbolic extent is bounded so that the position needs no clamping, where it counts a few elements from an end
+    (all but the first, the last two) or stands for the end: the expressions stay linear, so that shifted slices have
+    equal shapes, and a call outside the bound is refused with a message.
     """
     symbols = node.symbols
     found = _from_front(node, position, extent)
     if position.is_constant and not extent.is_constant:
-        if position.constant >= TO_THE_END:
+        place = position.constant
+        if place >= TO_THE_END:
             symbols.require_at_least(position - extent, 0)
-        elif position.constant < 0:
-            symbols.require_at_least(found, 0) if position.constant > -TO_THE_END else None
+        elif -NEAR <= place < 0 or (is_start and 0 < place <= NEAR):
+            symbols.require_at_least(extent - abs(place), 0)
     return symbols.simplify(maximum(0, minimum(found, extent)))
 
 
