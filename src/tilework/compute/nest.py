@@ -5,10 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilework.compute.notation import Axis, Computation, Stage
-from tilework.dims import Bounds, Dim, dim, symbol_bounds
+from tilework.compute.reads import reads_of
+from tilework.dims import Bounds, dim, symbol_bounds
 from tilework.errors import LoopProgramError
-from tilework.loops.expressions import Constant, Expression, Index, Load, cast
-from tilework.loops.expressions import walk as walk_expression
+from tilework.loops.expressions import Constant, Expression, Load, cast
 from tilework.loops.program import (
     EMPTY,
     Access,
@@ -21,7 +21,6 @@ from tilework.loops.program import (
     Node,
     Storage,
     sequence,
-    walk,
 )  # fmt: skip
 
 
@@ -60,33 +59,16 @@ def stage_nest(stage: Stage, bounds: Bounds | None = None) -> Node:
 def _access(buffer: Buffer, computation: Computation) -> BufferAccess:
     """Whether old contents of an output matter: something reads them before a stage has written."""
     for stage in computation.stages:
-        nodes = [n for n in walk(_nest(stage, _Context({}, set()))) if isinstance(n, Compute)]
-        targets = {target.name for target in stage.targets}
-        reads = any(buffer.name in _read_names(node) for node in nodes)
-        own = buffer.name in targets
+        own = any(buffer.name == target.name for target in stage.targets)
+        reads = buffer.name in reads_of(stage)
         scan = any(axis.kind == "scan" for axis in stage.axes)
-        if own and not reads and (stage.reducer is None or stage.init is not None or scan):
-            return "write"
-        if own and stage.reducer is None and scan:
+        if own and stage.reducer is None and (scan or not reads):
             return "write"  # a recurrence reads what earlier points of its own wrote
+        if own and not reads and stage.init is not None:
+            return "write"
         if reads or own:
             return "accumulate"
     return "write"
-
-
-def _read_names(node: Compute) -> set[str]:
-    found: set[str] = set()
-    dims: list[Dim] = [*node.guards, *(i for access in node.targets for i in access.index)]
-    for value in node.values:
-        for part in walk_expression(value):
-            if isinstance(part, Load):
-                found.add(part.buffer)
-                dims.extend(part.index)
-            elif isinstance(part, Index):
-                dims.append(part.value)
-    for one in dims:
-        found |= {loaded.buffer for loaded in one.loads()}
-    return found
 
 
 def _nest(stage: Stage, context: _Context) -> Node:

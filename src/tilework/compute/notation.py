@@ -36,7 +36,8 @@ class Stage:
     `index` says where each target is written (one tuple of dims for all targets); by default the parallel and scan axes
     in order. Writes are unique, or combined by the `reducer` (a scatter: `index` holds loaded elements and `init` is
     None, so that old contents matter). A scan stage has `reducer` and `init`: along its scan axis each point
-    combines the value with the result of the point before (the first with `init`); `exclusive` keeps the result before combining.
+    combines the value with the result of the point before (the first with `init`); `exclusive` keeps the result before
+    combining.
     """
 
     name: str

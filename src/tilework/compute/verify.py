@@ -6,9 +6,9 @@ from collections.abc import Iterable
 
 from tilework.compute.nest import loop_program
 from tilework.compute.notation import Axis, Computation, Stage
+from tilework.compute.reads import reads_of
 from tilework.dims import Bounds, Dim, FloorDiv, Mod, dim, symbol_bounds
 from tilework.errors import Fault, TileworkError, VerificationError
-from tilework.loops.expressions import Index, Load, walk
 from tilework.loops.verify import faults_of as program_faults
 
 
@@ -79,20 +79,6 @@ def _order(computation: Computation) -> Iterable[Fault]:
         written |= own
     for name in sorted(outputs - written):
         yield Fault(1354, f"output {name}", "no stage writes it")
-
-
-def reads_of(stage: Stage) -> set[str]:
-    """Names of the buffers whose elements a stage reads (its own target's old contents under a reducer excluded)."""
-    found: set[str] = set()
-    dims: list[Dim] = [*stage.where, *stage.guards, *(axis.extent for axis in stage.axes)]
-    for value in stage.values:
-        for node in walk(value):
-            if isinstance(node, Load):
-                found.add(node.buffer)
-                dims.extend(node.index)
-            elif isinstance(node, Index):
-                dims.append(node.value)
-    return found | {loaded.buffer for one in dims for loaded in one.loads()}
 
 
 def _shape(stage: Stage) -> Iterable[Fault]:

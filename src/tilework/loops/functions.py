@@ -1,7 +1,8 @@
 """The scalar functions that expressions may call: names, operand counts and result types.
 
-Values are those of IEEE 754 for floating types. Integers wrap. Integer division truncates; dividing by zero gives 0 and
-the smallest value by -1 gives itself; shifts by the width or more give 0 (arithmetic right: the sign); so nothing traps.
+Values are those of IEEE 754 for floating types. Integers wrap. Integer division truncates; dividing by zero gives 0 (so
+does its remainder) and the smallest value by -1 gives itself; shifts by the width or more give 0 (arithmetic right: the
+sign); so nothing traps.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class _Parser:
                     fail(number, indent + 1, "expected an indented block")
                 blocks[-1].indent = indent
                 opened = False
-            while indent < blocks[-1].indent:
+            while indent < blocks[-1].indent and len(blocks) > 1:
                 depth -= 1 + len(blocks[-1].storage)
                 self._close(blocks)
             if indent != blocks[-1].indent:

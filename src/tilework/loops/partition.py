@@ -67,9 +67,11 @@ class _Partition:
     def node(self, node: Node, outer: tuple[Loop, ...]) -> Node:
         match node:
             case SequenceNode(children=nodes):
-                return sequence(*(self.node(child, outer) for child in nodes))
+                found = tuple(self.node(child, outer) for child in nodes)
+                return node if all(a is b for a, b in zip(found, nodes, strict=True)) else sequence(*found)
             case Storage():
-                return with_children(node, (self.node(node.body, outer),))
+                body = self.node(node.body, outer)
+                return node if body is node.body else with_children(node, (body,))
             case Loop():
                 return self._loop(node, outer)
             case Compute():
@@ -155,7 +157,9 @@ class _Partition:
         if extent is None:
             return None
         cuts: set[int] = set()
+        seen = False
         for place, guard, slope in self._open_guards(loop, outer):
+            seen = True
             rest = guard - dim(loop.variable) * slope
             low, high = _whole_range(rest, place.inner)
             if low is None or high is None:
@@ -165,7 +169,7 @@ class _Partition:
             between = range(turns[0], turns[1] + 1)
             cuts.update(between if len(between) <= _SINGLES else turns)
         ends = [0, *sorted(p for p in cuts if 0 < p < extent), extent]
-        if len(ends) == 2 or not self._afford(loop, len(ends) - 1):
+        if (len(ends) == 2 and not (seen and extent == 1)) or not self._afford(loop, len(ends) - 1):
             return None
         return [self._piece(loop, a, b) for a, b in pairwise(ends)]
 
@@ -220,8 +224,8 @@ class _Partition:
             return None
         least: list[Dim] = []
         for end in (*ends, loop.extent):
-            if not any(_at_most(other, end, bounds) for other in least):
-                least = [other for other in least if not _at_most(end, other, bounds)]
+            if not any(self._at_most(other, end, outer) for other in least):
+                least = [other for other in least if not self._at_most(end, other, outer)]
                 least.append(end)
         cut = maximum(minimum(*least), 0).simplify(bounds)
         # A guard that came to name a reduction variable would no longer hold back the start.
@@ -296,6 +300,15 @@ class _Partition:
             zero = {v: dim(0) for v in leaf.reduction if v in within or v == loop.variable}
             nests.append(fresh_copy(nest, zero, self._taken))
         return tuple(nests)
+
+    def _at_most(self, a: Dim, b: Dim, outer: tuple[Loop, ...]) -> bool:
+        """Whether a <= b whatever the names are."""
+        if self._range(b - a, outer)[0] >= 0:
+            return True
+        left, right = _quotient(a), _quotient(b)
+        if left is None or right is None or left.denominator != right.denominator:
+            return False
+        return self._range(right.numerator - left.numerator, outer)[0] >= 0
 
     def _afford(self, loop: Loop, pieces: int) -> bool:
         size = sum(1 for _ in walk(loop.body)) * (pieces - 1)
@@ -415,16 +428,6 @@ def _touched(node: Node) -> set[str]:
             return {node.target.buffer, node.source.buffer}
         case _:
             return set()
-
-
-def _at_most(a: Dim, b: Dim, bounds: Mapping[str, tuple[Bound, Bound]]) -> bool:
-    """Whether a <= b whatever the names are."""
-    if (b - a).bounds(bounds)[0] >= 0:
-        return True
-    left, right = _quotient(a), _quotient(b)
-    if left is None or right is None or left.denominator != right.denominator:
-        return False
-    return (right.numerator - left.numerator).bounds(bounds)[0] >= 0
 
 
 def _quotient(value: Dim) -> FloorDiv | None:

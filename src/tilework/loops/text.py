@@ -18,6 +18,7 @@ meet (`float32(2.0)` says another). What an expression uses twice is written onc
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from collections.abc import Sequence as ListLike
 
 from tilework.dims import Dim
 from tilework.dtypes import DType
@@ -130,10 +131,9 @@ def leaf_lines(
 def statement_lines(node: Compute, buffers: Mapping[str, Buffer]) -> list[str]:
     """The lines of one statement."""
     types = [node.accumulate or (buffers[t.buffer].dtype if t.buffer in buffers else None) for t in node.targets]
-    printer = _ExpressionText(node.values)
-    values = [printer.text(value, expected) for value, expected in zip(node.values, types, strict=False)]
+    lets, values = values_text(node.values, types)
     sign = "=" if node.reducer is None else _sign(node.reducer)
-    line = f"{name_text(node.name)}: {_several(list(map(_access, node.targets)))} {sign} {_several(values)}"
+    line = f"{name_text(node.name)}: {_several(list(map(_access, node.targets)))} {sign} {values}"
     if node.init is not None:
         line += "  init " + _several([_literal(c, t) for c, t in zip(node.init, types, strict=False)])
     if node.reduction:
@@ -141,7 +141,14 @@ def statement_lines(node: Compute, buffers: Mapping[str, Buffer]) -> list[str]:
     line += _guards(node.guards)
     if node.accumulate is not None:
         line += f"  in {node.accumulate}"
-    return [*printer.lets, line]
+    return [*lets, line]
+
+
+def values_text(values: tuple[Expression, ...], types: ListLike[DType | None]) -> tuple[list[str], str]:
+    """The `let` lines of some values and their text; `types` are those that bare literals have."""
+    printer = _ExpressionText(values)
+    found = [printer.text(value, expected) for value, expected in zip(values, types, strict=False)]
+    return printer.lets, _several(found)
 
 
 def reducer_lines(reducer: Reducer) -> list[str]:
