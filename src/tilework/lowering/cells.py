@@ -187,7 +187,13 @@ class Cells:
 
 def _constant_part(value: Dim, environment: dict[str, int]) -> int:
     """The value with unrolled variables as numbers and the lane as 0."""
-    return int(value.substitute({name: environment.get(name, 0) for name in value.names()}))
+    total = value.constant
+    for monomial, coefficient in value.terms:
+        if len(monomial) == 1 and isinstance(monomial[0], str):
+            total += coefficient * environment.get(monomial[0], 0)
+        else:
+            return int(value.substitute({name: environment.get(name, 0) for name in value.names()}))
+    return total
 
 
 def extract(state: State, value: Value, lane: int) -> Value:

@@ -22,6 +22,7 @@ class Parts:
     plain: tuple[tuple[tuple[str, ...], int], ...]
     compound: tuple[tuple[Monomial, int, frozenset[str]], ...]
     inner: frozenset[str]
+    names: tuple[str, ...]
 
 
 @dataclass
@@ -52,7 +53,7 @@ def _taken_apart(value: Dim) -> Parts:
             for atom in monomial:
                 if not isinstance(atom, str):
                     inner |= Dim((((atom,), 1),)).names()
-    return Parts(value, tuple(plain), tuple(compound), frozenset(inner))
+    return Parts(value, tuple(plain), tuple(compound), frozenset(inner), tuple(value.names()))
 
 
 class Indices:
@@ -61,6 +62,8 @@ class Indices:
     def __init__(self, state: State) -> None:
         self.state = state
         self.parts: dict[Dim, Parts] = {}
+        self._resolved: dict[tuple[object, ...], Resolved] = {}
+        self._known: dict[tuple[object, ...], bool | None] = {}
         self.load_element: Callable[[Loaded], Value]
         """Loads an element as an i64 (scalar or one a lane); set by `Memory`."""
 
@@ -69,6 +72,15 @@ class Indices:
         parts = self.parts.get(value)
         if parts is None:
             parts = self.parts[value] = _taken_apart(value)
+        environment = self.state.environment
+        lane = self.state.lane.variable if self.state.lane is not None else None
+        key = (value, lane, *[environment.get(n) for n in parts.names])
+        found = self._resolved.get(key)
+        if found is None:
+            found = self._resolved[key] = self._resolve(value, parts)
+        return found
+
+    def _resolve(self, value: Dim, parts: Parts) -> Resolved:
         environment = self.state.environment
         if parts.compound and not parts.inner.isdisjoint(environment):
             return self.resolve(value.substitute(environment))
@@ -220,11 +232,15 @@ class Indices:
         found = self.resolve(guard)
         if not found.terms and not found.varies:
             return found.constant >= 0
-        known = guard.substitute(self.state.environment)
-        if self.state.nonnegative(known):
-            return True
-        if self.state.nonnegative(-known - 1):
-            return False
+        environment = self.state.environment
+        key = (guard, *[environment.get(n) for n in self.parts[guard].names])
+        if key not in self._known:
+            here = guard.substitute(environment)
+            sure = self.state.nonnegative(here)
+            self._known[key] = True if sure else False if self.state.nonnegative(-here - 1) else None
+        known = self._known[key]
+        if known is not None:
+            return known
         lane = self.state.lane
         if not found.varies or lane is None:
             return builder.compare("sge", self.scalar(found), builder.integer(0))

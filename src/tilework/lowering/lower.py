@@ -38,10 +38,13 @@ from tilework.lowering.registers import Block, Branch, Carried, Function, Module
 from tilework.lowering.registers import Loop as RegisterLoop
 from tilework.lowering.state import MAX_LANES, FunctionState, Lane, State
 from tilework.lowering.statements import Statements
+from tilework.lowering.whole_tiles import MAX_INSTANCES, corner_values, instances
 from tilework.numerics import Numerics
 
 STACK_BUFFER_BYTES = 16384
 """Inner storage up to this size is on the stack; larger or symbolic ones are workspaces of the caller."""
+MAX_TRIED = 6
+"""So many guards of broken tiles may be open before no further versions are made."""
 STACK_BYTES = 131072
 """All stack buffers of one function together."""
 _MACHINE_KINDS = ("serial", "parallel", "vectorized", "unrolled")
@@ -76,6 +79,9 @@ class _Lowering:
         self.statements.ordinals = {id(n): i for i, n in enumerate(statements(program.body))}
         self.regions: list[Function] = []
         self._versioned: frozenset[str] = frozenset()
+        self._corners: dict[int, dict[Dim, Dim]] = {}
+        self._tried: set[Dim] = set()
+        """Guards that are tested one by one, as the tile is known not to be whole."""
         self._written: dict[int, frozenset[str]] = {}
         self._common: dict[int, frozenset[Dim]] = {}
 
@@ -131,9 +137,9 @@ class _Lowering:
             case Compute():
                 self.statements.compute(node)
             case Storage():
-                self.storage(node)
+                self.tile(node, lambda: self.storage(node))
             case Loop():
-                self.guarded_loop(node)
+                self.tile(node, lambda: self.guarded_loop(node))
             case Intrinsic(body=body):
                 self.node(body)
             case Prefetch():
@@ -162,6 +168,45 @@ class _Lowering:
         if not any(i.loads() for i in node.target.index):
             plain = tuple(g for g in node.guards if not g.loads())
             self.statements.conditional(plain, (), emit)
+
+    # -- whole tiles ---------------------------------------------------------------------------------------------------
+    def tile(self, node: Loop | Storage, emit: Callable[[], None]) -> None:
+        """What `emit` emits for a node, in two versions where guards are the same for a whole tile."""
+        state = self.state
+        corners = self._corners.get(id(node))
+        if corners is None:
+            corners = self._corners[id(node)] = corner_values(node)
+        assumed = self.statements.assumed
+        open_guards = [g for g in corners if g not in assumed and g not in self._tried]
+        if not open_guards or state.lane is not None or (parallel.outlined(node) and not state.function.region):
+            emit()
+            return
+        condition: Value | None = None
+        whole: list[Dim] = []
+        for guard in sorted(open_guards, key=str):
+            holds = self.indices.holds(corners[guard])
+            if holds is False:
+                continue
+            whole.append(guard)
+            if holds is not True:
+                condition = state.builder.both(condition, holds)
+        assumed.update(whole)
+        if condition is None:
+            emit()
+        elif instances(node) > MAX_INSTANCES or len(self._tried) > MAX_TRIED:
+            assumed.difference_update(whole)
+            emit()
+        else:
+
+            def version(first: bool) -> None:
+                if not first:
+                    assumed.difference_update(whole)
+                    self._tried.update(whole)
+                emit()
+                self._tried.difference_update(whole)
+
+            self._two_versions(condition, version)
+        assumed.difference_update(whole)
 
     # -- storage -------------------------------------------------------------------------------------------------------
     def storage(self, node: Storage) -> None:
@@ -345,30 +390,36 @@ class _Lowering:
         if condition.constant is False:
             emit()
         else:
-            self._two_versions(condition, emit)
+
+            def version(first: bool) -> None:
+                state.streams = first
+                emit()
+                if first:
+                    builder.effect("fence", ())
+                state.streams = False
+
+            self._two_versions(condition, version)
         self._versioned = versioned
 
-    def _two_versions(self, condition: Value, emit: Callable[[], None]) -> None:
-        state, builder, function = self.state, self.state.builder, self.state.function
+    def _two_versions(self, condition: Value, emit: Callable[[bool], None]) -> None:
+        """A branch with `emit(True)` on one side and `emit(False)` on the other; cells are merged."""
+        builder, function = self.state.builder, self.state.function
         before, epochs = dict(function.cells), dict(function.epochs)
         blocks: list[Block] = []
         ends: list[dict[tuple[str, tuple[int, ...]], Value]] = []
-        for streams in (True, False):
+        for first in (True, False):
             function.cells = dict(before)
             function.epochs = dict(epochs)
             scope = Scope(branch=True)
             builder.scopes.append(scope)
-            state.streams = streams
-            emit()
-            if streams:
-                builder.effect("fence", ())
-            state.streams = False
+            emit(first)
             builder.scopes.pop()
             blocks.append(scope.block)
             ends.append(function.cells)
         item = Branch(condition, blocks[0], blocks[1])
         for key in list(dict.fromkeys([*ends[0], *ends[1]])):
-            empty = before.get(key) or self.cells.empty(self.cells.layouts[key[0]])
+            empty = before.get(key)
+            empty = empty if empty is not None else self.cells.empty(self.cells.layouts[key[0]])
             a, b = ends[0].get(key, empty), ends[1].get(key, empty)
             if a is not b:
                 merged = builder.fresh(a.kind, a.lanes)
