@@ -221,8 +221,13 @@ def subgraphs(graph: Graph) -> Iterator[tuple[Graph, int]]:
 
 
 def nesting(graph: Graph) -> int:
-    """How deep its subgraphs are nested; 0 without any."""
-    return max(depth for _, depth in subgraphs(graph))
+    """How deep its subgraphs are nested; 0 without any. Linear also where one subgraph is shared by many nodes."""
+    depth, layer = 0, {id(graph): graph}
+    while True:
+        layer = {id(inner): inner for top in layer.values() for node in top.nodes for inner in node.subgraphs}
+        if not layer:
+            return depth
+        depth += 1
 
 
 def node_location(node: Node) -> str:

@@ -80,8 +80,10 @@ class GraphBuilder:
         self._inputs.append(value)
         return value
 
-    def constant(self, array: Array | float | bool, name: str | None = None, dtype: DType | None = None) -> Value:
-        """Add a constant: an array (native byte order), or a number with its `dtype`."""
+    def constant(
+        self, array: Array | np.generic | Sequence[Any] | float, name: str | None = None, dtype: DType | None = None
+    ) -> Value:
+        """Add a constant: an array (native byte order; copied), or numbers with their `dtype`."""
         held = np.array(array, None if dtype is None else dtype.numpy, order="C")
         held.flags.writeable = False
         found = Constant(self.fresh("constant") if name is None else self._claim(name), held)
