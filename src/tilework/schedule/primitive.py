@@ -26,6 +26,9 @@ class Machine(Protocol):
     @property
     def vector_bits(self) -> int: ...
 
+    @property
+    def vector_registers(self) -> int: ...
+
 
 @dataclass(frozen=True)
 class Setting:

@@ -2,27 +2,45 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 
 def joined_text(texts: Iterable[str]) -> str:
-    """One module with the definitions of all texts. Their definitions have different names; declarations, attributes and
-    metadata that are the same in several are kept once, and functions that one text defines need no declaration.
+    """One module with the definitions of all texts, whose functions have different names.
+
+    Declarations, attributes, constants and metadata that are the same in several texts are kept once, and functions that
+    one text defines need no declaration. Different constants of one name are told apart by a number.
     """
-    shared: dict[str, None] = {}
+    declared: dict[str, None] = {}
+    constants: dict[str, str] = {}
     bodies: list[str] = []
+    tail: dict[str, None] = {}
     defined: set[str] = set()
-    for text in texts:
+    for number, text in enumerate(texts):
+        renamed: dict[str, str] = {}
+        lines: list[str] = []
         for line in text.splitlines():
-            if line.startswith(("declare ", "attributes ", "!")):
-                shared[line] = None
+            if line.startswith("@"):
+                name, _, value = line.partition(" = ")
+                if constants.setdefault(name, value) != value:
+                    renamed[name] = f"{name}.{number}"
+                    constants[renamed[name]] = value
+            elif line.startswith("declare "):
+                declared[line] = None
+            elif line.startswith(("attributes ", "!")):
+                tail[line] = None
             else:
-                bodies.append(line)
+                lines.append(line)
                 if line.startswith("define "):
                     defined.add(_name(line))
-    head = [line for line in shared if line.startswith("declare ") and _name(line) not in defined]
-    tail = [line for line in shared if not line.startswith("declare ")]
-    return "\n".join([*head, *bodies, *tail]) + "\n"
+        body = "\n".join(lines)
+        for old, new in renamed.items():
+            body = re.sub(re.escape(old) + r"(?![\w.$-])", new, body)
+        bodies.append(body)
+    head = [line for line in declared if _name(line) not in defined]
+    values = [f"{name} = {value}" for name, value in constants.items()]
+    return "\n".join([*head, *values, *bodies, *tail]) + "\n"
 
 
 def _name(line: str) -> str:

@@ -36,7 +36,9 @@ from tilework.schedule.schedule import Schedule
 _WORTH = 6
 """Cost of lanes (see `_lanes`) beyond which a scalar loop is as good."""
 VECTORS = 4
-"""Vectors that one step of a reduction updates: enough to cover the latency of an add."""
+"""Most vectors beside each other in a tile of sums."""
+LARGEST_ROWS = 8
+"""Most rows of a tile of sums."""
 
 
 @dataclass(frozen=True)
@@ -304,15 +306,20 @@ def _with_lanes(
         trial = trial.reorder(*(outer if v == chosen else v for v in order), inner)
         step = Vectorize(inner)
         return trial.apply(step) if trial.check(step).legal else schedule
-    # several vectors at a time: sums then do not wait for each other
-    vectors: tuple[str, ...] = ()
+    # a tile of several rows and vectors: sums then do not wait for each other, and what is loaded is used again
+    row = None if lanes_reduce else _rows(schedule.program, found, around, kinds, chosen)
     pieces = trial.setting.loop(outer).extent.value
-    if pieces is None or pieces > 1:
-        count = VECTORS if pieces is None else min(VECTORS, pieces)
+    rows, count = _tile(schedule, None if row is None else row.extent.value, pieces)
+    vectors: tuple[str, ...] = ()
+    if count > 1:
         trial = trial.split(outer, count, f"{chosen}.block", f"{chosen}.vector")
         vectors, outer = (f"{chosen}.vector",), f"{chosen}.block"
     free = [outer if v == chosen else v for v in free]
     reductions = [outer if v == chosen else v for v in reductions]
+    if row is not None and rows > 1:
+        trial = trial.split(row.variable, rows, f"{row.variable}.block", f"{row.variable}.row")
+        free = [f"{row.variable}.block" if v == row.variable else v for v in free]
+        vectors = (f"{row.variable}.row", *vectors)
     trial = trial.reorder(*free, *reductions, *vectors, inner)
     for vector in vectors:
         trial = trial.unroll(vector)
@@ -323,6 +330,44 @@ def _with_lanes(
     axes = (*vectors, inner) if lanes_reduce else ()
     cells = CacheWrite(found.name, free[-1] if free else "", f"{found.name}.cells", axes)
     return trial.apply(cells) if trial.check(cells).legal else trial
+
+
+def _rows(
+    program: LoopProgram, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str], chosen: str
+) -> Loop | None:
+    """The loop whose iterations use the same vectors: loads that move with the lanes do not move with it."""
+    vectors = [load for load in _loads(found) if any(chosen in entry.names() for entry in load.index)]
+    best: Loop | None = None
+    for loop in around:
+        if loop.variable == chosen or kinds[loop.variable] != "independent" or loop.extent == 1:
+            continue
+        if any(loop.variable in entry.names() for load in vectors for entry in load.index):
+            continue
+        if best is None or loop.extent.value is None or (best.extent.value or 0) <= loop.extent.value:
+            best = loop
+    return best if vectors else None
+
+
+def _tile(schedule: Schedule, rows: int | None, pieces: int | None) -> tuple[int, int]:
+    """Rows and vectors of a tile: as many sums as registers hold beside the vectors kept and one more."""
+    registers = schedule.machine.vector_registers if schedule.machine is not None else 16
+    best = (1, 1)
+    score = 0.0
+    for vectors in range(1, VECTORS + 1):
+        if pieces is not None and vectors > pieces:
+            break
+        for tall in range(1, LARGEST_ROWS + 1):
+            if tall * vectors + vectors + 1 > registers or (rows is not None and tall > rows):
+                break
+            # loads a multiply-add; what a last, partly empty tile wastes counts against it
+            work = tall * vectors / (tall + vectors)
+            if rows is not None:
+                work *= rows / (-(-rows // tall) * tall)
+            if pieces is not None:
+                work *= pieces / (-(-pieces // vectors) * vectors)
+            if work > score + 1e-9:
+                best, score = (tall, vectors), work
+    return best
 
 
 def _buffers(statement: Compute) -> set[str]:
