@@ -16,12 +16,36 @@ from tilework.dtypes import DType
 from tilework.errors import LoopProgramError, RunError
 from tilework.loops import interpret_source
 from tilework.loops.expressions import (
-    Constant, Expression, Load, Parameter, bitcast, call, cast, constant, index,
+    Constant,
+    Expression,
+    Load,
+    Parameter,
+    bitcast,
+    call,
+    cast,
+    constant,
+    index,
 )  # fmt: skip
 from tilework.loops.interpret import interpret
 from tilework.loops.program import (
-    Access, Argument, AsyncCopy, AsyncWait, Barrier, Buffer, BufferAccess, Compute, Intrinsic, Loop, LoopKind,
-    LoopProgram, Node, Prefetch, Reducer, Storage, buffer, sequence,
+    Access,
+    Argument,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Buffer,
+    BufferAccess,
+    Compute,
+    Intrinsic,
+    Loop,
+    LoopKind,
+    LoopProgram,
+    Node,
+    Prefetch,
+    Reducer,
+    Storage,
+    buffer,
+    sequence,
 )  # fmt: skip
 from tilework.loops.reducers import reducer
 

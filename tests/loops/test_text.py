@@ -16,12 +16,39 @@ from tilework.dims import Dim, Symbol, dim, loaded, maximum, minimum
 from tilework.errors import ParseError
 from tilework.loops.equal import difference, same_expression, same_node, same_program
 from tilework.loops.expressions import (
-    Call, Constant, Expression, Index, Load, Parameter, bitcast, call, cast, constant, index, walk,
+    Call,
+    Constant,
+    Expression,
+    Index,
+    Load,
+    Parameter,
+    bitcast,
+    call,
+    cast,
+    constant,
+    index,
+    walk,
 )  # fmt: skip
 from tilework.loops.parse import parse_program
 from tilework.loops.program import (
-    EMPTY, Access, Argument, AsyncCopy, AsyncWait, Barrier, Buffer, Compute, Intrinsic, Loop, LoopProgram, Node,
-    Prefetch, Reducer, Sequence, Storage, buffer, sequence,
+    EMPTY,
+    Access,
+    Argument,
+    AsyncCopy,
+    AsyncWait,
+    Barrier,
+    Buffer,
+    Compute,
+    Intrinsic,
+    Loop,
+    LoopProgram,
+    Node,
+    Prefetch,
+    Reducer,
+    Sequence,
+    Storage,
+    buffer,
+    sequence,
 )  # fmt: skip
 from tilework.loops.reducers import BUILT_IN, reducer
 from tilework.loops.text import program_text

@@ -14,8 +14,20 @@ from tilework.dims import Dim, Symbol, dim, loaded, maximum, minimum
 from tilework.errors import VerificationError
 from tilework.loops.expressions import Call, Constant, Expression, Load, Parameter, call, constant, index
 from tilework.loops.program import (
-    Access, Argument, AsyncCopy, AsyncWait, Compute, Loop, LoopKind, LoopProgram, Node, Prefetch, Reducer, Storage,
-    buffer, sequence,
+    Access,
+    Argument,
+    AsyncCopy,
+    AsyncWait,
+    Compute,
+    Loop,
+    LoopKind,
+    LoopProgram,
+    Node,
+    Prefetch,
+    Reducer,
+    Storage,
+    buffer,
+    sequence,
 )  # fmt: skip
 from tilework.loops.reducers import reducer
 from tilework.loops.verify import faults_of, verify

@@ -291,7 +291,8 @@ def compute_several(
     parameters = inspect.signature(body).parameters
     entries = list(shape)
     open_ended = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
-    labels = [f"i{n}" for n in range(len(entries))] if open_ended else list(parameters)
+    given = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
+    labels = [f"i{n}" for n in range(len(entries))] if open_ended else given
     if len(labels) != len(entries):
         raise LoopProgramError(1352, f"{names[0]} has {len(entries)} dimensions; its function takes {len(labels)}")
     axes = tuple(
