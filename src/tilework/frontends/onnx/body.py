@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
-from tilework.frontends.onnx.check import node_called, opsets, schema_of, sorted_nodes
+from tilework.frontends.onnx.check import node_called, opsets, sorted_nodes
 from tilework.frontends.onnx.converters import converters
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.rename import rename_values
+from tilework.frontends.onnx.schema import schema_of
 from tilework.frontends.onnx.shape_arithmetic import evaluate
 from tilework.frontends.onnx.signature import DeclaredInput
 from tilework.frontends.onnx.source import LoadedModel
@@ -121,7 +122,7 @@ class BodyImporter:
         if schema is None:
             return
         bound: dict[str, Operand] = {}
-        parameters = schema.inputs
+        parameters = schema.parameters
         for place, operand in enumerate(operands):
             if operand is None or not parameters:
                 continue
@@ -129,9 +130,9 @@ class BodyImporter:
             spelled = f"tensor({ONNX_NAMES.get(operand.dtype, operand.dtype.name)})"
             if spelled not in parameter.types:
                 raise NodeFault(1119, f"input {place} ({operand.name!r}) is {operand}, a type it does not take")
-            if parameter.type_str.startswith("tensor(") or not parameter.is_homogeneous:
+            if not parameter.variable:
                 continue
-            first = bound.setdefault(parameter.type_str, operand)
+            first = bound.setdefault(parameter.variable, operand)
             if first.dtype != operand.dtype:
                 text = f"inputs {first.name!r} ({first}) and {operand.name!r} ({operand}) differ in type"
                 raise NodeFault(1119, text)

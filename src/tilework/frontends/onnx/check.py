@@ -11,17 +11,15 @@ from typing import TYPE_CHECKING, Literal
 
 from tilework.errors import Fault
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.source import DEEPEST
 
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
-    from onnx.defs import OpSchema
 
 OLDEST_OPSET = 7
 NEWEST_OPSET = 28
 """Versions of the operator set ai.onnx whose operators are known here."""
-
-STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
 
 
 def node_called(node: NodeProto, position: int | None = None) -> str:
@@ -232,20 +230,6 @@ def _reads(node: NodeProto) -> Iterator[str]:
 
 
 # -- one node against its schema ---------------------------------------------------------------------------------------
-def schema_of(node: NodeProto, versions: Mapping[str, int]) -> OpSchema | None:
-    """What the installed package onnx says of the node's operator at the model's version; None where it knows none."""
-    from onnx import defs
-
-    domain = "" if node.domain in STANDARD_DOMAINS else node.domain
-    version = versions.get(domain)
-    if version is None or version < 1:
-        return None
-    try:
-        return defs.get_schema(node.op_type, min(version, 2**31 - 1), domain)
-    except defs.SchemaError:
-        return None
-
-
 def _node_faults(node: NodeProto, position: int, versions: Mapping[str, int]) -> Iterator[Fault]:
     where = node_called(node, position)
     if not node.op_type:
@@ -254,39 +238,28 @@ def _node_faults(node: NodeProto, position: int, versions: Mapping[str, int]) ->
     schema = schema_of(node, versions)
     if schema is None:
         return  # reported with the other unsupported operators
-    count = len(node.input)
-    if not schema.min_input <= count <= schema.max_input:
-        yield Fault(1117, where, f"it has {count} inputs; {_range(schema.min_input, schema.max_input)} are wanted")
-    if not schema.min_output <= len(node.output) <= schema.max_output:
-        wanted = _range(schema.min_output, schema.max_output)
-        yield Fault(1117, where, f"it has {len(node.output)} outputs; {wanted} are wanted")
-    yield from _missing_inputs(node, schema, where)
+    if not schema.inputs[0] <= len(node.input) <= schema.inputs[1]:
+        yield Fault(1117, where, f"it has {len(node.input)} inputs; {_range(*schema.inputs)} are wanted")
+    if not schema.outputs[0] <= len(node.output) <= schema.outputs[1]:
+        yield Fault(1117, where, f"it has {len(node.output)} outputs; {_range(*schema.outputs)} are wanted")
+    for place, (name, parameter) in enumerate(zip(node.input, schema.parameters, strict=False)):
+        if not name and parameter.required:
+            yield Fault(1117, where, f"input {place} ({parameter.name}) is left out and must be given")
     seen: set[str] = set()
     for attribute in node.attribute:
         if attribute.name in seen:
             yield Fault(1108, where, f"attribute {attribute.name!r} is given twice")
         seen.add(attribute.name)
-        known = schema.attributes.get(attribute.name)
-        if known is None:
+        if attribute.name not in schema.attributes:
             yield Fault(1108, where, f"the operator has no attribute {attribute.name!r}")
             continue
         try:
-            check_attribute(attribute, str(known.type).rpartition(".")[2])
+            check_attribute(attribute, schema.attributes[attribute.name][0])
         except NodeFault as fault:
             yield fault.at(where)
-    for name, known in schema.attributes.items():
-        if known.required and name not in seen:
+    for name, (_, required) in schema.attributes.items():
+        if required and name not in seen:
             yield Fault(1108, where, f"attribute {name!r} is missing")
-
-
-def _missing_inputs(node: NodeProto, schema: OpSchema, where: str) -> Iterator[Fault]:
-    from onnx.defs import OpSchema as Schema
-
-    for place, parameter in enumerate(schema.inputs):
-        if parameter.option != Schema.FormalParameterOption.Single:
-            continue
-        if place < len(node.input) and not node.input[place]:
-            yield Fault(1117, where, f"input {place} ({parameter.name}) is left out and must be given")
 
 
 def _range(least: int, most: int) -> str:

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING
 
 from tilework.dtypes import DType
 from tilework.errors import Fault
-from tilework.frontends.onnx.check import STANDARD_DOMAINS, listed, node_called, opsets, schema_of, scopes
+from tilework.frontends.onnx.check import listed, node_called, opsets, scopes
 from tilework.frontends.onnx.converters import converters
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
 
 if TYPE_CHECKING:
