@@ -56,7 +56,8 @@ class Outcome:
 class Native:
     """A loop program compiled for this machine."""
 
-    def __init__(self, program: LoopProgram, level: str = "default", *, checked: bool = False, on: CpuMachine | None = None,
+    def __init__(self, program: LoopProgram, level: str = "default", *, checked: bool = False, on: CpuMachine | None =
+    None,
                  streaming: frozenset[str] = frozenset()) -> None:  # fmt: skip
         self.program = program
         self.text: KernelText = emit_kernel(
@@ -66,7 +67,7 @@ class Native:
         self.code = context.load(context.compile_object(self.text.ir), self.text.exports, uses=[pool])
         self.entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(self.code[self.text.name])
 
-    def run(self, arrays: Mapping[str, Any], symbols: Mapping[str, int] = {}, offset: int = 0) -> Outcome:  # noqa: B006
+    def run(self, arrays: Mapping[str, Any], symbols: Mapping[str, int] = {}, offset: int = 0) -> Outcome:
         signature = self.text.signature
         given = {a.buffer.name: arrays[a.buffer.name] for a in self.program.arguments}
         values = bind_symbols(self.program, {n: a.shape for n, a in given.items()}, symbols)
@@ -75,7 +76,9 @@ class Native:
         fenced: dict[str, Fenced] = {}
         for buffer in signature.buffers:
             shape = tuple(int(d.evaluate(values)) for d in buffer.shape)
-            fence = fenced[buffer.name] = Fenced(shape, buffer.dtype.numpy, offset if buffer.access != "workspace" else 0)
+            fence = fenced[buffer.name] = Fenced(
+                shape, buffer.dtype.numpy, offset if buffer.access != "workspace" else 0
+            )
             if buffer.name in given:
                 assert shape == given[buffer.name].shape
                 fence.array[...] = given[buffer.name]
@@ -88,7 +91,8 @@ class Native:
         for argument in self.program.arguments:
             if argument.access == "read":
                 np.testing.assert_array_equal(
-                    fenced[argument.buffer.name].array.view(np.uint8), np.ascontiguousarray(given[argument.buffer.name]).view(np.uint8)
+                    fenced[argument.buffer.name].array.view(np.uint8),
+                    np.ascontiguousarray(given[argument.buffer.name]).view(np.uint8),
                 ) if given[argument.buffer.name].ndim else None
         return Outcome(status, int(error[0]), {n: fenced[n].array.copy() for n in given})
 
@@ -96,7 +100,7 @@ class Native:
 def assert_same(
     program: LoopProgram,
     arrays: Mapping[str, Any],
-    symbols: Mapping[str, int] = {},  # noqa: B006
+    symbols: Mapping[str, int] = {},
     *,
     level: str = "default",
     checked: bool = False,

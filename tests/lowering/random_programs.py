@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,8 @@ from tilework.loops.program import (
     sequence,
 )  # fmt: skip
 from tilework.loops.reducers import reducer
+
+Item = TypeVar("Item")
 
 TYPES = (
     dtypes.float32, dtypes.float64, dtypes.int32, dtypes.int64, dtypes.float16, dtypes.bfloat16, dtypes.uint8,
@@ -52,6 +54,9 @@ class _State:
 
     def pick(self, *items: Any) -> Any:
         return items[int(self.rng.integers(len(items)))]
+
+    def shuffled(self, items: list[Item]) -> list[Item]:
+        return [items[int(i)] for i in self.rng.permutation(len(items))]
 
     def chance(self, p: float) -> bool:
         return bool(self.rng.random() < p)
@@ -123,7 +128,7 @@ def _stage(
         f"s{number}", (Access(target.name, index),), (value,), found, init, tuple(n for n, _ in reduction), guards
     )
     start: Node | None = None
-    if guards or (reduces and reduction[0][1].bounds({n: (0, 99) for n in s.symbols})[0] <= 0):
+    if guards or (reduces and reduction[0][1].bounds(dict.fromkeys(s.symbols, (0, 99)))[0] <= 0):
         # Everything has to be written by something: a nest of its own first.
         fresh = [s.name("z") for _ in extents]
         zero = Compute(f"zero{number}", (Access(target.name, tuple(map(dim, fresh))),), (constant(1, dtype),))
@@ -165,7 +170,7 @@ def _value(
             used.extend((Argument(which, "read"), Argument(table, "read")))
             row = loaded(which.name, (dim(everything[0][0]),))
             return Load(table.name, (row, dim(everything[-1][0])), dtype)
-        order = [everything[i] for i in s.rng.permutation(len(everything))]
+        order = s.shuffled(everything)
         order = order[: max(1, int(s.rng.integers(1, len(order) + 1)))]
         shift = int(s.pick(0, 0, 0, 1))
         step = int(s.pick(1, 1, 1, 2))
@@ -191,7 +196,7 @@ def _scheduled(s: _State, loops: list[tuple[str, Dim]], statement: Compute, redu
     guards = list(statement.guards)
     bindings: dict[str, Dim] = {}
     items: list[tuple[str, Dim, bool]] = []  # name, extent, whether it reduces
-    order = [loops[i] for i in s.rng.permutation(len(loops))] if s.chance(0.6) else list(loops)
+    order = s.shuffled(loops) if s.chance(0.6) else list(loops)
     inner: list[tuple[str, Dim, bool]] = []
     for name, extent in order:
         if s.chance(0.6):
@@ -203,7 +208,7 @@ def _scheduled(s: _State, loops: list[tuple[str, Dim]], statement: Compute, redu
             guards.append(extent - 1 - bindings[name])
         else:
             items.append((name, extent, name in reduced))
-    nest = [*items, *(inner[i] for i in s.rng.permutation(len(inner)))]
+    nest = [*items, *s.shuffled(inner)]
     kinds = ["serial"] * len(nest)
     for position, (_, extent, reduces) in enumerate(nest):
         if extent.value is not None and extent.value <= 17 and s.chance(0.3):

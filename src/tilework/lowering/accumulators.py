@@ -1,9 +1,9 @@
 """Reductions into memory keep their partial results in registers while the loops of the reduction run.
 
-A statement that combines into elements which a serial loop does not move gets a register buffer around that loop: loaded
-or started before it, combined into inside, written back after it. Its dimensions are the unrolled and vectorised loops
-inside that do move the target. A reduction over lanes has one partial result a lane, combined after the loop, where
-the order may change. Values are those of the program as it stands, up to that order.
+A statement that combines into elements which a serial loop does not move gets a register buffer around that loop:
+loaded or started before it, combined into inside, written back after it. Its dimensions are the unrolled and
+vectorised loops inside that do move the target. A reduction over lanes has one partial result a lane, combined after
+the loop, where the order may change. Values are those of the program as it stands, up to that order.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ class _Promotion:
             loads = tuple(Load(cell.name, place, cell.dtype) for cell in cells)
             end = Compute(
                 f"{statement.name}.end", statement.targets, loads, reducer, statement.init,
-                (*outside, plan.lanes.variable) if statement.init is not None else (), plan.guards, statement.accumulate,
+                (*outside, plan.lanes.variable) if statement.init is not None else (), plan.guards,
+                statement.accumulate,
             )  # fmt: skip
         node = sequence(self.nest(start, dimensions, "start"), body, self.nest(end, dimensions, "end"))
         for cell in reversed(cells):
@@ -169,7 +170,9 @@ class _Promotion:
         return node
 
     def starts(self, plan: _Plan, cells: list[Buffer], outside: tuple[str, ...]) -> tuple[Expression, ...]:
-        """What the accumulators hold before the loop: the start, or the target's element where there was a part before."""
+        """What the accumulators hold before the loop: the start, or the target's element where there was a part
+        before.
+        """
         statement = plan.statement
         found: list[Expression] = []
         for position, (target, cell) in enumerate(zip(statement.targets, cells, strict=True)):
@@ -238,7 +241,9 @@ def _touches(node: Node, names: set[str], but: Compute) -> bool:
 
 
 def _injective(place: tuple[Dim, ...], loops: tuple[Loop, ...]) -> bool:
-    """Whether different iterations of the loops give different elements: each in one dimension, as digits of a number."""
+    """Whether different iterations of the loops give different elements: each in one dimension, as digits of a
+    number.
+    """
     seen: set[str] = set()
     variables = {n.variable: int(n.extent) for n in loops}
     for i in place:
@@ -254,4 +259,3 @@ def _injective(place: tuple[Dim, ...], loops: tuple[Loop, ...]) -> bool:
                 return False
             reach = coefficient * extent
     return seen == set(variables)
-

@@ -7,7 +7,9 @@ keeps the text small and the compile short.
 from __future__ import annotations
 
 import math
+import operator
 import struct
+from collections.abc import Callable
 from typing import Any
 
 from tilework.lowering.registers import Block, Instruction, Literal, Value
@@ -67,11 +69,9 @@ class Builder:
         self, name: str, kind: str, lanes: int, operands: tuple[Value, ...], extra: Any = None, depth: int = 0
     ) -> Value:
         """An instruction without side effects, in the outermost scope that has its operands (`depth` at least)."""
-        if depth < self.floor:
-            depth = self.floor
+        depth = max(depth, self.floor)
         for operand in operands:
-            if operand.depth > depth:
-                depth = operand.depth
+            depth = max(depth, operand.depth)
         scope = self.scopes[depth]
         key = (name, kind, lanes, operands, extra)
         found = scope.memo.get(key)
@@ -153,13 +153,13 @@ class Builder:
         return self.pure("select", a.kind, lanes, (condition, a, b))
 
 
-_COMPARE = {
-    "sge": lambda a, b: a >= b,
-    "sgt": lambda a, b: a > b,
-    "slt": lambda a, b: a < b,
-    "sle": lambda a, b: a <= b,
-    "eq": lambda a, b: a == b,
-    "ne": lambda a, b: a != b,
+_COMPARE: dict[str, Callable[[Any, Any], bool]] = {
+    "sge": operator.ge,
+    "sgt": operator.gt,
+    "slt": operator.lt,
+    "sle": operator.le,
+    "eq": operator.eq,
+    "ne": operator.ne,
 }
 
 

@@ -1,7 +1,7 @@
 """Buffers kept in registers: each element is a value, or each group of lanes along one dimension is a vector.
 
-An index must be constants (unrolled loops) plus at most the lane, in one and the same dimension. A buffer that is used in
-another way is kept in memory instead; the values are the same.
+An index must be constants (unrolled loops) plus at most the lane, in one and the same dimension. A buffer that is
+used in another way is kept in memory instead; the values are the same.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from tilework.dims import Dim
-from tilework.loops.expressions import Load, walk as walk_expression
+from tilework.loops.expressions import Index, Load
+from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import AsyncCopy, Compute, Loop, Node, Storage, children, walk
 from tilework.lowering.indices import Indices
 from tilework.lowering.registers import Value
@@ -53,7 +54,7 @@ def accesses(node: Node, name: str) -> Iterator[tuple[Dim, ...] | None]:
                         dims += part.index
                         if part.buffer == name:
                             yield part.index
-                    elif hasattr(part, "value") and isinstance(part.value, Dim):  # an index used as a number
+                    elif isinstance(part, Index):
                         dims.append(part.value)
         elif isinstance(found, Loop):
             dims.append(found.extent)
@@ -104,7 +105,11 @@ class Cells:
                 if more or value.coefficient(lane) != 1 or home not in (None, position):
                     return None
                 rest = value - lane
-                if width not in (0, lanes[lane]) or rest.constant % lanes[lane] or any(c % lanes[lane] for _, c in rest.terms):
+                if (
+                    width not in (0, lanes[lane])
+                    or rest.constant % lanes[lane]
+                    or any(c % lanes[lane] for _, c in rest.terms)
+                ):
                     return None
                 home, width = position, lanes[lane]
         if state.lane is not None:
@@ -158,7 +163,7 @@ class Cells:
         if lane is not None:
             if mask is not None:
                 value = builder.select(mask, value, extract(self.state, old, lane))
-            value = builder.pure("insert", layout.kind, layout.width, (old if old.constant is None else old, value), lane)
+            value = builder.pure("insert", layout.kind, layout.width, (old, value), lane)
         else:
             value = builder.wide(value, layout.width)
             if mask is not None:
@@ -166,7 +171,9 @@ class Cells:
         self.state.function.cells[name, key] = value
 
     def written(self, node: Node, environment: dict[str, int]) -> Iterator[tuple[str, tuple[int, ...]]]:
-        """The keys of cells that a node writes, with multiplicity; those stored inside it are not yet among `layouts`."""
+        """The keys of cells that a node writes, with multiplicity; those stored inside it are not yet among
+        `layouts`.
+        """
         if isinstance(node, Loop) and unrolls(node):
             for i in range(int(node.extent)):
                 yield from self.written(node.body, {**environment, node.variable: i})

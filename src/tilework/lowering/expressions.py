@@ -24,12 +24,16 @@ _SMALL = (dtypes.float16, dtypes.bfloat16)
 _RARE = "rare_select"
 
 Fused: TypeAlias = "tuple[int, int, int, bool, bool]"
-"""Operands of a fused multiply-add: factor, factor, addend; whether to negate the product; whether to negate the addend."""
+"""Operands of a fused multiply-add: factor, factor, addend; whether to negate the product; whether to negate the
+addend.
+"""
 
 
 @dataclass(frozen=True)
 class Step:
-    """One subexpression: the node, where its value goes, the places of its arguments, its fused form where it has one."""
+    """One subexpression: the node, where its value goes, the places of its arguments, its fused form where it has
+    one.
+    """
 
     node: Expression
     place: int
@@ -185,9 +189,7 @@ class Expressions:
             found = self._plans[id(expression)] = (expression, ordering.run())
         return found[1]
 
-    def evaluate(
-        self, expression: Expression, mask: Value | None, parameters: dict[str, Value] | None = None
-    ) -> Value:
+    def evaluate(self, expression: Expression, mask: Value | None, parameters: dict[str, Value] | None = None) -> Value:
         """The value, a scalar or one for each lane. Loads touch memory only in lanes where `mask` holds."""
         plan = self.plan(expression)
         values: list[Value] = [None] * plan.places  # type: ignore[list-item]
@@ -222,9 +224,7 @@ class Expressions:
             values[place] = merged
         builder.scopes[-1].block.items.append(item)
 
-    def _step(
-        self, step: Step, values: list[Value], mask: Value | None, parameters: dict[str, Value] | None
-    ) -> Value:
+    def _step(self, step: Step, values: list[Value], mask: Value | None, parameters: dict[str, Value] | None) -> Value:
         node = step.node
         builder = self.state.builder
         if step.fused is not None:

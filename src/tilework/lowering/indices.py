@@ -1,7 +1,7 @@
 """Symbolic integers to values: indices, addresses, extents and conditions.
 
-A dim is taken apart once: a constant, a multiple of the lane, scalar products, and what no multiple of the lane can say.
-Scalar parts are added from the outermost scope inwards, so that each partial sum stands where its operands exist.
+A dim is taken apart once: a constant, a multiple of the lane, scalar products, and what no multiple of the lane can
+say. Scalar parts are added from the outermost scope inwards, so that each partial sum stands where its operands exist.
 """
 
 from __future__ import annotations
@@ -262,4 +262,3 @@ class Indices:
             narrow = builder.op("sub", "i32", builder.constant("i32", 0), narrow)
             return builder.compare("sge", lanes, narrow)
         return builder.compare("sle", lanes, narrow)
-

@@ -1,7 +1,7 @@
 """From a loop program to register form: the walk over the tree.
 
-Serial loops become loops that carry the cells their bodies write, unrolled ones are written out, a vectorised one is the
-lanes of the statements below it, the outermost parallel one of a nest becomes a function of its own.
+Serial loops become loops that carry the cells their bodies write, unrolled ones are written out, a vectorised one is
+the lanes of the statements below it, the outermost parallel one of a nest becomes a function of its own.
 """
 
 from __future__ import annotations
@@ -51,21 +51,33 @@ _MACHINE_KINDS = ("serial", "parallel", "vectorized", "unrolled")
 
 
 def lower(
-    program: LoopProgram, numerics: Numerics, name: str, *, checked: bool, streaming: frozenset[str], last_level_bytes: int
+    program: LoopProgram,
+    numerics: Numerics,
+    name: str,
+    *,
+    checked: bool,
+    streaming: frozenset[str],
+    last_level_bytes: int,
 ) -> tuple[Module, dict[str, Buffer]]:
     """The program in register form, and the workspaces that its caller must provide.
 
     Raises:
         CodegenError: 1602 a vectorised loop without a constant extent of at most 64, 1603 an element type or function
-            without code, 1604 a loop kind of another machine, 1605 a name that means nothing where it stands, 1606 storage
-            whose size changes from iteration to iteration, 1607 a parallel loop whose iterations may meet.
+            without code, 1604 a loop kind of another machine, 1605 a name that means nothing where it stands, 1606
+            storage whose size changes from iteration to iteration, 1607 a parallel loop whose iterations may meet.
     """
     return _Lowering(program, numerics, name, checked, streaming, last_level_bytes).run()
 
 
 class _Lowering:
     def __init__(
-        self, program: LoopProgram, numerics: Numerics, name: str, checked: bool, streaming: frozenset[str], last_level: int
+        self,
+        program: LoopProgram,
+        numerics: Numerics,
+        name: str,
+        checked: bool,
+        streaming: frozenset[str],
+        last_level: int,
     ) -> None:
         program = promoted(program, numerics)
         self.name = name
@@ -121,8 +133,10 @@ class _Lowering:
             if isinstance(node, Loop):
                 found = frozenset(g for g in found if node.variable not in g.names())
         elif isinstance(node, Sequence) and node.children:
-            parts = [self.common(child) for child in node.children if not isinstance(child, (Prefetch, Barrier, AsyncWait))]
-            found = frozenset.intersection(*parts) if parts else frozenset()
+            parts = [
+                self.common(child) for child in node.children if not isinstance(child, (Prefetch, Barrier, AsyncWait))
+            ]
+            found = parts[0].intersection(*parts[1:]) if parts else frozenset[Dim]()
         else:
             found = frozenset[Dim]()
         self._common[id(node)] = found
@@ -379,7 +393,9 @@ class _Lowering:
         state, builder = self.state, self.state.builder
         condition: Value | None = None
         for name in names:
-            large = builder.compare("sge", self.indices.value(state.buffers[name].bytes), builder.integer(self.last_level))
+            large = builder.compare(
+                "sge", self.indices.value(state.buffers[name].bytes), builder.integer(self.last_level)
+            )
             address = builder.op("ptrtoint", "i64", state.base(name))
             low = builder.op("and", "i64", address, builder.integer(63))
             aligned = builder.compare("eq", low, builder.integer(0))

@@ -63,7 +63,9 @@ class Memory:
     def _find_facts(self, name: str, index: tuple[Dim, ...]) -> AccessFacts:
         buffer = self.state.buffers.get(name)
         if buffer is None or len(index) != len(buffer.shape):
-            raise CodegenError(1605, f"{name}[{', '.join(map(str, index))}] is no element of a buffer", where=self.state.statement)
+            raise CodegenError(
+                1605, f"{name}[{', '.join(map(str, index))}] is no element of a buffer", where=self.state.statement
+            )
         flat = Dim()
         for i, stride in zip(index, buffer.strides, strict=True):
             flat = flat + i * stride

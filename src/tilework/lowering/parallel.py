@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from tilework.dims import Dim, dim
 from tilework.errors import CodegenError
-from tilework.loops.expressions import Call, Load, walk as walk_expression
+from tilework.loops.expressions import Call, Load
+from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Compute, Loop, Node, Storage, children, walk
 from tilework.lowering.cells import unrolls
@@ -40,7 +41,7 @@ def work(node: Node) -> Dim:
     if isinstance(node, Loop) and node.kind != "vectorized":
         inner = {name for name in total.names() if name == node.variable}
         # A triangular nest counts with its widest row.
-        total = total.substitute({name: node.extent - 1 for name in inner}) * node.extent
+        total = total.substitute(dict.fromkeys(inner, node.extent - 1)) * node.extent
     return total
 
 
@@ -89,7 +90,8 @@ def chunk_bounds(state: State, extent: Value) -> tuple[Value, Value]:
     """First iteration of the current chunk and the one after its last: contiguous ranges of nearly equal length."""
     builder = state.builder
     function = state.function
-    assert function.chunk is not None and function.chunks is not None
+    assert function.chunk is not None
+    assert function.chunks is not None
     chunk = builder.op("sext", "i64", function.chunk)
     chunks = builder.op("sext", "i64", function.chunks)
     # extent = q chunks + r: the first r chunks have one more. No product of extents, so nothing overflows.

@@ -72,4 +72,3 @@ def _without_divisions(value: Dim) -> Dim:
                 continue
         total = total + Dim(((monomial, coefficient),))
     return total
-

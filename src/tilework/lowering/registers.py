@@ -3,8 +3,9 @@
 A function is a block of instructions, loops and branches. Every value is assigned once; loops carry values, branches
 merge them, so a printer for a language with variables and one for a language with phis read the same form.
 
-Kinds of values: `i1`, `i8` .. `i64` (signedness is the instruction's), `f16`, `f32`, `f64`, `ptr`. A value with lanes is
-a vector; `lanes == 0` is a scalar. Smaller floats have no arithmetic: they are widened to `f32` where they are loaded.
+Kinds of values: `i1`, `i8` .. `i64` (signedness is the instruction's), `f16`, `f32`, `f64`, `ptr`. A value with lanes
+is a vector; `lanes == 0` is a scalar. Smaller floats have no arithmetic: they are widened to `f32` where they are
+loaded.
 """
 
 from __future__ import annotations
@@ -40,7 +41,9 @@ class Value:
 
 
 class Instruction:
-    """One instruction. `result` is None for a store and the like; `extra` depends on the operation (see `OPERATIONS`)."""
+    """One instruction. `result` is None for a store and the like; `extra` depends on the operation (see
+    `OPERATIONS`).
+    """
 
     __slots__ = ("extra", "name", "operands", "result")
 

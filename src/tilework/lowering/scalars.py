@@ -1,7 +1,7 @@
 """The basic scalar functions as instructions, lane by lane. Transcendental ones are expanded before they get here.
 
-Integers wrap and nothing traps: a divisor of 0 is replaced before dividing, as is -1 below the smallest value; shifts by
-the width or more give 0 (or the sign).
+Integers wrap and nothing traps: a divisor of 0 is replaced before dividing, as is -1 below the smallest value; shifts
+by the width or more give 0 (or the sign).
 """
 
 from __future__ import annotations

@@ -111,7 +111,9 @@ class State:
         if name in self.symbols:
             return function.builder.pure("argument", "i64", 0, (), ("symbol", name))
         if function.outer is None:
-            raise CodegenError(1605, f"{name} is neither a symbol nor a loop around the statement", where=self.statement)
+            raise CodegenError(
+                1605, f"{name} is neither a symbol nor a loop around the statement", where=self.statement
+            )
         found = function.variables[name] = self._capture(function, self._variable(function.outer, name))
         return found
 

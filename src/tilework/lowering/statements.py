@@ -6,7 +6,7 @@ over the lanes themselves is combined by halves where its order may change, else
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -69,7 +69,9 @@ class Statements:
         outer = [g for g in node.guards if not g.names() & reduced]
         targets = {access.buffer: access.index for access in node.targets}
         reads = any(
-            load.buffer in targets and load.index != targets[load.buffer] for value in node.values for load in loads(value)
+            load.buffer in targets and load.index != targets[load.buffer]
+            for value in node.values
+            for load in loads(value)
         )
         return Facts(
             self.ordinals.get(id(node), 0),
@@ -83,7 +85,7 @@ class Statements:
 
     # -- conditions ----------------------------------------------------------------------------------------------------
     @contextmanager
-    def branch(self, condition: Value) -> Iterator[None]:
+    def branch(self, condition: Value) -> Generator[None]:
         """What is emitted inside runs only where a scalar condition holds; cells written there are merged after it."""
         state, builder = self.state, self.state.builder
         before = dict(state.function.cells)
@@ -226,9 +228,14 @@ class Statements:
             combine(mask)
 
     def _combine(
-        self, node: Compute, reducer: Reducer, facts: Facts, first: Value | bool, start: list[Value] | None, mask: Value | None
+        self,
+        node: Compute,
+        reducer: Reducer,
+        facts: Facts,
+        first: Value | bool,
+        start: list[Value] | None,
+        mask: Value | None,
     ) -> None:
-        builder = self.state.builder
         across = self.state.lane is not None and not self.varies(node.targets[0])
         if across and mask is not None and any(a.buffer not in self.cells.layouts for a in node.targets):
             some = self.memory.any(mask)
@@ -275,7 +282,9 @@ class Statements:
             found = conversions.cast(builder, self.expressions.evaluate(value, mask), value.dtype, right.dtype)
             found = builder.wide(found, width)
             if mask is not None:
-                found = builder.select(mask, found, builder.constant(register_kind(right.dtype), literal(identity), width))
+                found = builder.select(
+                    mask, found, builder.constant(register_kind(right.dtype), literal(identity), width)
+                )
             values.append(found)
 
         def together(left: list[Value], right: list[Value]) -> list[Value]:
@@ -325,7 +334,8 @@ class Statements:
 
     def _start(self, node: Compute, position: int) -> Value:
         """The literal that component `position` starts from, in its combining type."""
-        assert node.init is not None and node.reducer is not None
+        assert node.init is not None
+        assert node.reducer is not None
         constant = node.init[position]
         value = self.state.builder.constant(register_kind(constant.dtype), literal(constant))
         return conversions.cast(self.state.builder, value, constant.dtype, node.reducer.left[position].dtype)
@@ -346,7 +356,9 @@ class Statements:
     def read(self, access: Access, dtype: DType, mask: Value | None) -> Value:
         """The element as a value of another type."""
         held = self.dtype(access)
-        return conversions.cast(self.state.builder, self.memory.load(access.buffer, access.index, held, mask), held, dtype)
+        return conversions.cast(
+            self.state.builder, self.memory.load(access.buffer, access.index, held, mask), held, dtype
+        )
 
     def write(self, access: Access, value: Value, source: DType, mask: Value | None) -> None:
         """Convert the value to the element's type and write it, in the lanes of the mask."""
@@ -364,7 +376,6 @@ class Statements:
 
 def _combined(node: Compute) -> tuple[Expression, ...]:
     """The reducer's expressions with the statement's values in place of the right parameters (and their types cast)."""
-
     assert node.reducer is not None
     values = {
         right.name: cast(value, right.dtype) for right, value in zip(node.reducer.right, node.values, strict=True)
@@ -378,5 +389,3 @@ def _combined(node: Compute) -> tuple[Expression, ...]:
 
     memo: dict[int, Expression] = {}
     return tuple(rewrite(part, leaf, memo) for part in node.reducer.combine)
-
-

@@ -1,7 +1,7 @@
 """Which guards of a tile hold for all of it at once: what a version of the tile without them tests first.
 
-A guard that names unrolled or vectorised loops of a tile, and nothing else bound inside it, has its least value at a corner
-of the tile. Where the least value is >= 0 the tile is whole, and runs without branches and masks.
+A guard that names unrolled or vectorised loops of a tile, and nothing else bound inside it, has its least value at a
+corner of the tile. Where the least value is >= 0 the tile is whole, and runs without branches and masks.
 """
 
 from __future__ import annotations

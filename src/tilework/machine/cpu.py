@@ -20,8 +20,8 @@ class Cache:
 class CpuMachine:
     """A processor as data.
 
-    `triple`, `cpu` and `features` are LLVM's words (every available feature listed as `+name`). `vector_bits` is the width
-    of the vectors that code should use, `vector_registers` how many of them there are.
+    `triple`, `cpu` and `features` are LLVM's words (every available feature listed as `+name`). `vector_bits` is the
+    width of the vectors that code should use, `vector_registers` how many of them there are.
     """
 
     name: str

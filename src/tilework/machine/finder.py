@@ -19,7 +19,9 @@ def names() -> tuple[str, ...]:
 
 
 def machine(name: str) -> CpuMachine:
-    """The machine called `name` (`host`: this one; `-` and `_` are one); raises `UsageError` 1620 with the names there are."""
+    """The machine called `name` (`host`: this one; `-` and `_` are one); raises `UsageError` 1620 with the names
+    there are.
+    """
     if name == "host":
         return detect()
     known = name.replace("_", "-")

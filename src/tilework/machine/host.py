@@ -15,8 +15,8 @@ def detect(caches: Path = CACHE_FOLDER) -> CpuMachine:
     from llvmlite import binding
 
     triple = binding.get_process_triple()
-    features = binding.get_host_cpu_features()
-    have = {name for name, on in features.items() if on}
+    features: str = binding.get_host_cpu_features().flatten()
+    have = {f[1:] for f in features.split(",") if f.startswith("+")}
     x86 = triple.partition("-")[0] in ("x86_64", "amd64")
     bits, registers = 128, 32
     if x86:
@@ -25,7 +25,7 @@ def detect(caches: Path = CACHE_FOLDER) -> CpuMachine:
         name="host",
         triple=triple,
         cpu=binding.get_host_cpu_name(),
-        features=features.flatten(),
+        features=features,
         vector_bits=bits,
         vector_registers=registers,
         caches=read_caches(caches) or _USUAL,

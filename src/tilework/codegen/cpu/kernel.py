@@ -1,9 +1,9 @@
 """A loop program as a native kernel: LLVM text and the calling convention it has.
 
-The entry is `i32 NAME(ptr args, ptr pool)`. `args` are int64 slots: the address of the call's error word, the addresses of
-the signature's buffers in order, its symbols in order. A parallel loop is `void NAME_rK(ptr context, i32 chunk, i32
-chunks)`, run by `tilework_pool_run`. The entry returns 0, or 1 when the error word is set: `code << 32 | detail`, where
-`signature.faults[detail]` names the statement.
+The entry is `i32 NAME(ptr args, ptr pool)`. `args` are int64 slots: the address of the call's error word, the
+addresses of the signature's buffers in order, its symbols in order. A parallel loop is `void NAME_rK(ptr context, i32
+chunk, i32 chunks)`, run by `tilework_pool_run`. The entry returns 0, or 1 when the error word is set: `code << 32 |
+detail`, where `signature.faults[detail]` names the statement.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ def emit_kernel(
     """LLVM text for a loop program.
 
     `checked` tests every access against its buffer's extents when it runs (fault 1802). Accesses whose index depends on
-    data are always tested (fault 1801): a bad load gives zero, a bad store does nothing. `streaming` names buffers whose
-    vector stores go past the caches when the buffer is not smaller than the machine's last cache and is 64-byte aligned;
-    each of their nests is then generated in two versions.
+    data are always tested (fault 1801): a bad load gives zero, a bad store does nothing. `streaming` names buffers
+    whose vector stores go past the caches when the buffer is not smaller than the machine's last cache and is 64-byte
+    aligned; each of their nests is then generated in two versions.
 
-    16-bit floats are computed in float32 and rounded where they are stored or cast (by default), or after every operation
-    (where numerics forbid contraction). Partial results of a reduction are kept in the reducer's type for as long as the
-    accumulator is in registers.
+    16-bit floats are computed in float32 and rounded where they are stored or cast (by default), or after every
+    operation (where numerics forbid contraction). Partial results of a reduction are kept in the reducer's type for
+    as long as the accumulator is in registers.
 
     Raises `CodegenError` 1602-1607 for a program that no code can be generated for (see `lowering.lower`).
     """
@@ -62,9 +62,7 @@ def emit_kernel(
         KernelBuffer(a.buffer.name, a.buffer.shape, a.buffer.dtype, a.access, a.buffer.dtype.itemsize)
         for a in program.arguments
     ]
-    buffers += [
-        KernelBuffer(b.name, b.shape, b.dtype, "workspace", WORKSPACE_ALIGNMENT) for b in workspaces.values()
-    ]
+    buffers += [KernelBuffer(b.name, b.shape, b.dtype, "workspace", WORKSPACE_ALIGNMENT) for b in workspaces.values()]
     slots = {("buffer", b.name): 1 + i for i, b in enumerate(buffers)}
     slots |= {("symbol", s.name): 1 + len(buffers) + i for i, s in enumerate(program.symbols)}
     printer = Printer(slots, x86=machine.architecture == "x86")
@@ -88,9 +86,7 @@ def emit_kernel(
             "  %status = zext i1 %failed to i32",
             "  ret i32 %status",
         ]
-    functions.append(
-        printer.function(module.entry, f"define i32 @{kernel}(ptr %args, ptr %pool) {attributes}", last)
-    )
+    functions.append(printer.function(module.entry, f"define i32 @{kernel}(ptr %args, ptr %pool) {attributes}", last))
     parts = [*printer.declared, *printer.globals(), *functions]
     parts += ["!0 = !{i32 1}", '!1 = !{!"branch_weights", i32 1, i32 1000000}']
     faults = module.statements if module.can_fault else ()

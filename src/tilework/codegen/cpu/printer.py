@@ -10,14 +10,31 @@ from tilework.lowering.registers import BITS, Block, Branch, Function, Instructi
 
 _TYPES = {"f16": "half", "f32": "float", "f64": "double"}
 _INFIX = frozenset(
-    "add sub mul and or xor shl lshr ashr sdiv udiv srem urem fadd fsub fmul fdiv frem".split()
+    ["add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem", "fadd", "fsub",
+    "fmul", "fdiv", "frem"]
 )  # fmt: skip
 _CASTS = {
     "sext": "sext", "zext": "zext", "itrunc": "trunc", "sitofp": "sitofp", "uitofp": "uitofp", "fpext": "fpext",
     "fptrunc": "fptrunc", "bitcast": "bitcast", "ptrtoint": "ptrtoint",
 }  # fmt: skip
 _FUNCTIONS = frozenset(
-    "fma fabs sqrt floor ceil trunc roundeven copysign maximum minimum ctpop smax smin umax umin".split()
+    [
+        "fma",
+        "fabs",
+        "sqrt",
+        "floor",
+        "ceil",
+        "trunc",
+        "roundeven",
+        "copysign",
+        "maximum",
+        "minimum",
+        "ctpop",
+        "smax",
+        "smin",
+        "umax",
+        "umin",
+    ]
 )
 
 
@@ -28,7 +45,9 @@ def type_of(kind: str, lanes: int = 0) -> str:
 
 
 class Printer:
-    """Prints the functions of one kernel. `slots` gives the argument block's slot of each ('symbol' or 'buffer', name)."""
+    """Prints the functions of one kernel. `slots` gives the argument block's slot of each ('symbol' or 'buffer',
+    name).
+    """
 
     def __init__(self, slots: dict[tuple[str, str], int], *, x86: bool) -> None:
         self.slots = slots
@@ -296,7 +315,8 @@ class Printer:
         self.declare(f"declare {kind} {full}(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})")
         self.define(
             item,
-            f"call {kind} {full}(<{lanes} x ptr> {addresses}, i32 8, <{lanes} x i1> splat (i1 true), {kind} zeroinitializer)",
+            f"call {kind} {full}(<{lanes} x ptr> {addresses}, i32 8, <{lanes} x i1> splat (i1 true), "
+            f"{kind} zeroinitializer)",
         )
 
     def globals(self) -> list[str]:
@@ -331,7 +351,9 @@ class Printer:
         full = f"@llvm.masked.load.{_suffix(item.result)}.p0"
         self.declare(f"declare {kind} {full}(ptr, i32, {self.type(mask)}, {kind})")
         self.define(
-            item, f"call {kind} {full}({self.typed(address)}, i32 {item.extra[0]}, {self.typed(mask)}, {kind} zeroinitializer)"
+            item,
+            f"call {kind} {full}({self.typed(address)}, i32 {item.extra[0]}, {self.typed(mask)}, "
+            f"{kind} zeroinitializer)",
         )
 
     def _masked_store(self, item: Instruction) -> None:
@@ -355,7 +377,8 @@ class Printer:
         self.declare(f"declare {kind} {full}({pointers}, i32, {self.type(mask)}, {kind})")
         self.define(
             item,
-            f"call {kind} {full}({pointers} {addresses}, i32 {item.extra[0]}, {self.typed(mask)}, {kind} zeroinitializer)",
+            f"call {kind} {full}({pointers} {addresses}, i32 {item.extra[0]}, {self.typed(mask)}, "
+            f"{kind} zeroinitializer)",
         )
 
     def _scatter(self, item: Instruction) -> None:
@@ -369,7 +392,9 @@ class Printer:
 
     def _prefetch(self, item: Instruction) -> None:
         self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.lines.append(f"  call void @llvm.prefetch.p0({self.typed(item.operands[0])}, i32 {int(item.extra)}, i32 3, i32 1)")
+        self.lines.append(
+            f"  call void @llvm.prefetch.p0({self.typed(item.operands[0])}, i32 {int(item.extra)}, i32 3, i32 1)"
+        )
 
     def _fault(self, item: Instruction) -> None:
         condition, word = item.operands

@@ -1,7 +1,7 @@
 """erf.
 
-x + x P(x^2) up to 1; 1 - exp(L(x)) beyond, L = log(erfc). P and L interpolate at Chebyshev nodes (60 digits), with errors
-below 1.9e-8 (float32) and 3.1e-17 (float64) with rounding.
+x + x P(x^2) up to 1; 1 - exp(L(x)) beyond, L = log(erfc). P and L interpolate at Chebyshev nodes (60 digits), with
+errors below 1.9e-8 (float32) and 3.1e-17 (float64) with rounding.
 """
 
 from __future__ import annotations

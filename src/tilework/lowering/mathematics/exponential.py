@@ -1,8 +1,8 @@
 """exp, exp2, expm1 and what follows from them: logistic, tanh, sinh, cosh.
 
-Method (exp): x = n ln 2 + r, |r| <= ln 2 / 2, with ln 2 in two parts; exp(r) = 1 + r + r^2 q(r); scaled by 2^n through the
-exponent bits. q is the interpolation of (exp(r) - 1 - r) / r^2 at Chebyshev nodes, computed with 60 digits; its relative
-error in exp is 1.8e-10 (float32) and 1.8e-19 (float64), below the rounding of the last steps.
+Method (exp): x = n ln 2 + r, |r| <= ln 2 / 2, with ln 2 in two parts; exp(r) = 1 + r + r^2 q(r); scaled by 2^n
+through the exponent bits. q is the interpolation of (exp(r) - 1 - r) / r^2 at Chebyshev nodes, computed with 60
+digits; its relative error in exp is 1.8e-10 (float32) and 1.8e-19 (float64), below the rounding of the last steps.
 """
 
 from __future__ import annotations
@@ -48,7 +48,11 @@ _EXP32 = _Exp(
     -104.5,
     89.0,
     (
-        0.6931471824645996, 0.24022650718688965, 0.055503569543361664, 0.009618082083761692, 0.0013390886597335339,
+        0.6931471824645996,
+        0.24022650718688965,
+        0.055503569543361664,
+        0.009618082083761692,
+        0.0013390886597335339,
         0.00015453182277269661,
     ),
     (-151.0, 129.0),

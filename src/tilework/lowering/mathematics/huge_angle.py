@@ -1,4 +1,5 @@
-"""Angles of any size modulo pi/2, by the method of Payne and Hanek ("Radian Reduction for Trigonometric Functions", 1983).
+"""Angles of any size modulo pi/2, by the method of Payne and Hanek ("Radian Reduction for Trigonometric Functions",
+1983).
 
 |x| = M 2^E with a 53-bit integer M. Words of 2/pi that only add multiples of 4 to x 2/pi are skipped; the next 192 bits
 times M, shifted, leave 2 bits of quadrant and 126 bits of fraction, of which at most 62 are lost to cancellation.
@@ -22,7 +23,9 @@ _HALF_PI = (1.5707963267948966, 6.123233995736766e-17)
 
 
 def reduced_huge(x: Expression) -> tuple[Expression, Expression, Expression]:
-    """x = n pi/2 + r + low: n modulo 4 as an integer of x's width, r, low. For |x| >= 2^-10 or so; NaN for infinities."""
+    """x = n pi/2 + r + low: n modulo 4 as an integer of x's width, r, low. For |x| >= 2^-10 or so; NaN for
+    infinities.
+    """
     wide = cast(x, dtypes.float64)
     n, r, low = _reduced64(wide)
     if x.dtype == dtypes.float64:

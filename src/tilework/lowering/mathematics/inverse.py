@@ -63,7 +63,9 @@ def _angle(a: Expression, b: Expression) -> tuple[Expression, Expression]:
     t = select(call("equal", a, 0.0), a, above / below)
     z = t * t
     high, low = c.pi
-    base = select(steep, constant(high / 2, a.dtype), select(middle, constant(high / 4, a.dtype), constant(0.0, a.dtype)))
+    base = select(
+        steep, constant(high / 2, a.dtype), select(middle, constant(high / 4, a.dtype), constant(0.0, a.dtype))
+    )
     rest = select(steep, constant(low / 2, a.dtype), select(middle, constant(low / 4, a.dtype), constant(0.0, a.dtype)))
     tail = fma(t * z, polynomial(z, c.atan), rest)
     return base, t + tail

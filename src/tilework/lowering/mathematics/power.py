@@ -1,7 +1,7 @@
 """power and reciprocal_square_root.
 
-float32 powers are computed in float64: 2^(y log2 x) with a logarithm of some 50 bits. float64 powers need more: log2 x is
-a sum of two float64 (about 65 bits), from atanh(s) = s + s^3/3 + s^5 Q(s^2), s = (m - 1) / (m + 1) in two parts. Q
+float32 powers are computed in float64: 2^(y log2 x) with a logarithm of some 50 bits. float64 powers need more: log2
+x is a sum of two float64 (about 65 bits), from atanh(s) = s + s^3/3 + s^5 Q(s^2), s = (m - 1) / (m + 1) in two parts. Q
 interpolates at Chebyshev nodes (60 digits), error 8.1e-22. Integer powers multiply squares, and wrap.
 """
 

@@ -2,8 +2,8 @@
 
 x = n pi/2 + r, |r| <= pi/4. Up to a limit pi/2 is taken in three parts, each product fused: x - n P1 is exact, the rest
 loses nothing that matters. Beyond it the bits of 2/pi that matter are taken from a table and multiplied with integers
-(Payne and Hanek), a path that is entered only when a lane needs it. sin(r) = r + r^3 S(r^2), cos(r) = 1 - r^2/2 + r^4 C(r^2);
-S and C interpolate at Chebyshev nodes (60 digits), relative errors below 8.4e-10 and 5.7e-19.
+(Payne and Hanek), a path that is entered only when a lane needs it. sin(r) = r + r^3 S(r^2), cos(r) = 1 - r^2/2 + r^4
+C(r^2); S and C interpolate at Chebyshev nodes (60 digits), relative errors below 8.4e-10 and 5.7e-19.
 """
 
 from __future__ import annotations
@@ -104,5 +104,3 @@ def tan(x: Expression, *, numerics: Numerics) -> Expression:
     odd = call("not_equal", call("and", bits, 1), 0)
     ratio = select(odd, cosine, sine) / select(odd, call("negate", sine), cosine)
     return select(call("equal", x, 0.0), x, ratio)
-
-
