@@ -102,7 +102,8 @@ class RandomGraph:
             nodes.append(
                 Node(
                     own, self.pick(["add", "if", "custom::Op", "graph"]), reads, tuple(outputs),
-                    MappingProxyType(attributes), subgraphs, self.pick(["", "layer 1/Add", 'odd "place"\n']), self.pick(["", "", "onnx"]),
+                    MappingProxyType(attributes), subgraphs, self.pick(["", "layer 1/Add", 'odd "place"\n']),
+                    self.pick(["", "", "onnx"]),
                 )
             )  # fmt: skip
             readable.extend(v.name for v in outputs if not isinstance(v.type, TokenType))

@@ -41,6 +41,18 @@ def wrap(array: Array, dtype: DType) -> Array:
     return (((array.astype(np.int64) - low) & 15) + low).astype(dtype.numpy)
 
 
+def larger(x: Array, y: Array) -> Array:
+    """Element by element; NaN where either is, and 0.0 is above -0.0 (numpy takes whichever comes first)."""
+    found = np.maximum(x, y)
+    return np.where((x == 0) & (y == 0), x + y, found) if found.dtype.kind == "f" else found
+
+
+def smaller(x: Array, y: Array) -> Array:
+    """Element by element; NaN where either is, and -0.0 is below 0.0."""
+    found = np.minimum(x, y)
+    return np.where((x == 0) & (y == 0), -(-x - y), found) if found.dtype.kind == "f" else found
+
+
 def convert(array: Array, dtype: DType) -> Array:
     """The scalar function `cast`: integers wrap; floating to integer truncates, NaN gives 0, the rest saturates."""
     source = dtype_of(array)

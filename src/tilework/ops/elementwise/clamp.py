@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.expressions import Expression, call
 from tilework.ops.elementwise._base import LOW, Elementwise
 from tilework.ops.operator import Array
 from tilework.ops.rules import REAL, Rule
+from tilework.ops.values import larger, smaller
 
 
 class Clamp(Elementwise):
@@ -39,7 +38,7 @@ class Clamp(Elementwise):
 
     def values(self, *operands: Array) -> Array:
         low, x, high = operands
-        return np.minimum(np.maximum(x, low), high)
+        return smaller(larger(x, low), high)
 
 
 OPERATOR = Clamp()

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import numpy as np
-
 from tilework.ops.elementwise._base import LOW, Binary
 from tilework.ops.operator import Array
+from tilework.ops.values import smaller
 
 
 class Minimum(Binary):
@@ -16,7 +15,7 @@ class Minimum(Binary):
     precision = LOW
 
     def of(self, x: Array, y: Array) -> Array:
-        return np.minimum(x, y)
+        return smaller(x, y)
 
 
 OPERATOR = Minimum()

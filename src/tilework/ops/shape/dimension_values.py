@@ -14,7 +14,7 @@ from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.expressions import index
 from tilework.loops.program import Buffer
-from tilework.ops.definitions import computation, copied
+from tilework.ops.definitions import computation, copied, mapped
 from tilework.ops.operator import Array
 from tilework.ops.rules import Rule
 from tilework.ops.shape._base import Movement, dims_of
@@ -49,6 +49,8 @@ class DimensionValues(Movement):
     ) -> Computation:
         (result,) = results
         values = dims_of(attributes, "values")
+        if not values:  # one stage that has no point, so that a stage writes the result
+            return mapped(self.name, operands, results, symbols, lambda _: index(0))
         places = np.ndindex(*(int(extent) for extent in result.shape))
         stages = [
             copied(
