@@ -61,6 +61,51 @@ def test_workers_help():
     pool.close()
 
 
+def test_a_region_is_complete_when_its_call_returns(jit: Jit):
+    pool = ThreadPool(jit, threads=2)
+    caller = threading.get_native_id()
+    arrived = threading.Barrier(2)
+    finished: list[int] = []
+
+    @RegionFunction
+    def body(_context: int, chunk: int, _chunks: int) -> None:
+        arrived.wait(10)  # the caller has one chunk, the worker the other
+        if threading.get_native_id() != caller:
+            time.sleep(0.03)
+        finished.append(chunk)
+
+    for round_number in range(3):
+        pool.run(body, 0, 2)
+        assert sorted(finished) == [0, 1], round_number
+        finished.clear()
+    pool.close()
+
+
+def test_two_regions_at_once_do_not_mix(jit: Jit):
+    pool = ThreadPool(jit, threads=2)
+    regions = make_regions(jit, pool)
+    go_on = threading.Event()
+    inside = threading.Barrier(3)
+    first: list[int] = []
+
+    @RegionFunction
+    def body(_context: int, chunk: int, _chunks: int) -> None:
+        if chunk < 2:
+            inside.wait(10)
+            go_on.wait(10)
+        first.append(chunk)
+
+    runner = threading.Thread(target=lambda: pool.run(body, 0, 4), daemon=True)
+    runner.start()
+    inside.wait(10)  # the region's caller and the worker are both in it, and two chunks are left
+    assert (regions.counts("count", 3, 100) == 100).all()
+    go_on.set()
+    runner.join(10)
+    assert not runner.is_alive()
+    assert sorted(first) == [0, 1, 2, 3]
+    pool.close()
+
+
 def test_null_pool_runs_in_the_caller(regions: Regions):
     counters = np.zeros(4, np.int32)
     regions.many(None, regions.code["count"], counters.ctypes.data, 4, 10)
