@@ -100,6 +100,16 @@ def test_the_last_update_wins() -> None:
     np.testing.assert_array_equal(found, [0, 7, 0])
 
 
+@pytest.mark.parametrize("reducer", ["replace", "sum", "maximum", "minimum", "product"])
+def test_scatter_of_special_values(reducer: str) -> None:
+    g = np.random.default_rng(11)
+    values = np.array([np.nan, np.inf, -np.inf, 0.0, -0.0, 1.0], np.float32)
+    operands = [g.choice(values, (8, 3)), g.integers(-8, 8, (20, 3)), g.choice(values, (20, 3))]
+    check("scatter_along_axis", operands, dimension=0, reducer=reducer)
+    narrow = [operands[0].astype(np.float16), operands[1], operands[2].astype(np.float16)]
+    check("scatter_along_axis", narrow, dimension=0, reducer=reducer)
+
+
 def test_scatter_of_symbols() -> None:
     g = np.random.default_rng(9)
     operands = [whole(g, 4, 3), g.integers(-3, 3, (4, 5)), whole(g, 4, 5)]

@@ -19,6 +19,7 @@ from tilework.ops.definitions import computation
 from tilework.ops.indexing._positions import check_fits, check_indices, numpy_positions, wrapped
 from tilework.ops.operator import Array, Counts, Operator
 from tilework.ops.rules import REAL, Rule
+from tilework.ops.values import larger, smaller
 
 REDUCERS = ("replace", "sum", "maximum", "minimum", "product")
 
@@ -74,7 +75,7 @@ class ScatterAlongAxis(Operator):
         positions = numpy_positions(indices, operand.shape[dimension], self.name)
         result = operand.copy()
         combine = {
-            "sum": np.add, "product": np.multiply, "maximum": np.maximum, "minimum": np.minimum,
+            "sum": np.add, "product": np.multiply, "maximum": larger, "minimum": smaller,
         }.get(attributes.get("reducer", "replace"))  # fmt: skip
         with np.errstate(all="ignore"):
             for source in np.ndindex(*indices.shape):
