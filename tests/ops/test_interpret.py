@@ -124,6 +124,29 @@ def test_tokens_order_effects() -> None:
     assert caught.value.where == "check/x (assert_true)"
 
 
+@pytest.mark.parametrize(
+    ("name", "attributes", "bad"),
+    [
+        ("slice", {"start_indices": (0,), "limit_indices": (5,)}, 4),
+        ("slice", {"start_indices": (dim("N") - 3,), "limit_indices": (dim("N"),)}, 2),
+        ("pad", {"edge_padding_low": (-3,), "edge_padding_high": (0,)}, 2),
+        ("pad_reflect", {"low": (1,), "high": (0,), "mode": "edge"}, 0),
+    ],
+)
+def test_requirements_are_checked_when_a_graph_runs(name: str, attributes: dict[str, Any], bad: int) -> None:
+    builder = GraphBuilder("g", [Symbol("N")])
+    x = builder.input("x", F32, "N")
+    operands = [x, builder.constant(0.0, dtype=F32)] if name == "pad" else [x]
+    graph = builder.build([builder.apply(name, *operands, **attributes)])
+    assert operator(name).requirements([v.type for v in operands], graph.nodes[0].attributes)
+    interpret(graph, [np.zeros(9, np.float32)])
+    interpret(graph, [np.zeros(bad + 1, np.float32)])
+    with pytest.raises(RunError) as caught:
+        interpret(graph, [np.zeros(bad, np.float32)])
+    assert caught.value.code == 1242
+    assert ">= 0" in str(caught.value)
+
+
 def test_black_boxes_and_measured_symbols() -> None:
     builder = GraphBuilder("g", [Symbol("N"), Symbol("K", 0, 4, measured=True)])
     x = builder.input("x", F32, "N")

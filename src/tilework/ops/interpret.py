@@ -10,7 +10,7 @@ import numpy as np
 
 from tilework.dims import Dim, Symbol
 from tilework.dtypes import dtype_of
-from tilework.errors import GraphError, TileworkError, UsageError
+from tilework.errors import GraphError, RunError, TileworkError, UsageError
 from tilework.graph.graph import (
     MAXIMUM_NESTING,
     Array,
@@ -23,7 +23,7 @@ from tilework.graph.graph import (
     node_location,
     subgraphs,
 )
-from tilework.graph.types import TensorType
+from tilework.graph.types import TensorType, ValueType
 from tilework.ops.operator import TOKEN
 from tilework.ops.registry import operator
 
@@ -170,7 +170,7 @@ class _Frame:
     def __init__(
         self, graph: Graph, outer: _Frame | None, bindings: _Bindings, black_boxes: Mapping[str, BlackBoxFunction]
     ) -> None:
-        self._graph = graph
+        self.graph = graph
         self.outer = outer
         self._bindings = bindings
         self._black_boxes = black_boxes
@@ -199,7 +199,7 @@ class _Frame:
         return _Frame(subgraph, self, self._bindings, self._black_boxes).run(arguments)
 
     def run(self, arguments: Sequence[Array]) -> tuple[Array, ...]:
-        graph = self._graph
+        graph = self.graph
         for value, array in zip(graph.inputs, arguments, strict=True):
             self._store(value, array, f"subgraph {graph.name}, input {value.name}")
         self.held.update(graph.constant_arrays)
@@ -221,6 +221,7 @@ class _Frame:
             results = function(node, operands)
         else:
             try:
+                self._check_requirements(node)
                 results = operator(node.operator).run(node, operands, self)
             except TileworkError as error:
                 error.where = error.where or node_location(node)
@@ -229,6 +230,21 @@ class _Frame:
             text = f"it gave {len(results)} results, the node has {len(node.outputs)}"
             raise GraphError(1226, text, where=node_location(node))
         return results
+
+    def _check_requirements(self, node: Node) -> None:
+        kinds = [self._kind(name) for name in node.inputs]
+        for room in operator(node.operator).requirements(kinds, node.attributes):
+            value = int(room.evaluate(self._bindings.values))
+            if value < 0:
+                raise RunError(1242, f"{node.operator} needs {room} >= 0, it is {value}")
+
+    def _kind(self, name: str) -> ValueType:
+        frame: _Frame | None = self
+        while frame is not None:
+            if name in frame.graph.values:
+                return frame.graph.values[name].type
+            frame = frame.outer
+        raise GraphError(1205, f"nothing defines {name!r}", where=f"graph {self.graph.name}")
 
     def _store(self, value: Value, array: Array, where: str) -> None:
         if isinstance(value.type, TensorType):
@@ -241,7 +257,7 @@ class _Frame:
             if name in frame.held:
                 return frame.held[name]
             frame = frame.outer
-        where = f"graph {self._graph.name}" if node is None else node_location(node)
+        where = f"graph {self.graph.name}" if node is None else node_location(node)
         raise GraphError(1205, f"nothing has defined {name!r}", where=where)
 
 

@@ -101,6 +101,13 @@ class Operator(ABC):
             raise TypeFaults([Fault(1228, "", f"{self.name} takes no subgraphs, it has {len(subgraphs)}")])
         return self.infer(operands, attributes)
 
+    def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
+        """Dims that must be >= 0 when it runs, and that types alone do not decide (a symbolic slice within its tensor).
+
+        Whoever runs the definition checks them first: it may otherwise read or write outside its buffers.
+        """
+        return ()
+
     @abstractmethod
     def define(
         self,

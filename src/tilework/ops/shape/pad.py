@@ -17,7 +17,7 @@ from tilework.ops._attributes import integers_of
 from tilework.ops.definitions import computation, copied
 from tilework.ops.operator import Array
 from tilework.ops.rules import Rule
-from tilework.ops.shape._base import Movement, dims_of
+from tilework.ops.shape._base import Movement, dims_of, undecided
 
 
 class Pad(Movement):
@@ -49,6 +49,10 @@ class Pad(Movement):
             shape.append(found)
         rule.finish()
         return (TensorType(tuple(shape), operand.dtype),)
+
+    def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
+        (result,) = self.infer(operands, attributes)
+        return undecided(result.shape if isinstance(result, TensorType) else ())
 
     def define(
         self,

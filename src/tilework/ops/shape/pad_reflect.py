@@ -18,7 +18,7 @@ from tilework.ops._attributes import integers_of
 from tilework.ops.definitions import computation, copied
 from tilework.ops.operator import Array
 from tilework.ops.rules import Rule
-from tilework.ops.shape._base import Movement
+from tilework.ops.shape._base import Movement, undecided
 
 MODES = ("reflect", "edge", "wrap")
 
@@ -27,7 +27,7 @@ class PadReflect(Movement):
     """`low` elements before and `high` behind, along each dimension, found by `mode` as `numpy.pad` does:
 
     "reflect" mirrors at the first and last element without repeating it, "edge" repeats it, "wrap" continues at the
-    other end. A dimension of extent 0 cannot be padded (left as it was where its extent is symbolic).
+    other end. A dimension of extent 0 cannot be padded.
     """
 
     name = "pad_reflect"
@@ -46,6 +46,11 @@ class PadReflect(Movement):
         rule.finish()
         shape = (extent + before + behind for extent, before, behind in zip(operand.shape, low, high, strict=True))
         return (TensorType(tuple(shape), operand.dtype),)
+
+    def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
+        shape = [extent for t in operands if isinstance(t, TensorType) for extent in t.shape]
+        padded = zip(shape, integers_of(attributes, "low"), integers_of(attributes, "high"), strict=True)
+        return undecided(extent - 1 for extent, low, high in padded if low or high)
 
     def define(
         self,

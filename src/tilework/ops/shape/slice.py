@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilework.compute.notation import Computation
-from tilework.dims import Symbol
+from tilework.dims import Dim, Symbol
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.expressions import Load
@@ -15,7 +15,7 @@ from tilework.ops._attributes import integers_of, positive
 from tilework.ops.definitions import mapped
 from tilework.ops.operator import Array
 from tilework.ops.rules import Rule
-from tilework.ops.shape._base import Movement, dims_of
+from tilework.ops.shape._base import Movement, dims_of, undecided
 
 
 class Slice(Movement):
@@ -45,6 +45,12 @@ class Slice(Movement):
         rule.finish()
         shape = [(limit - start).ceildiv(stride) for start, limit, stride in zip(starts, limits, strides, strict=True)]
         return (TensorType(tuple(shape), operand.dtype),)
+
+    def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
+        shape = [extent for t in operands if isinstance(t, TensorType) for extent in t.shape]
+        starts, limits = dims_of(attributes, "start_indices"), dims_of(attributes, "limit_indices")
+        within = zip(starts, limits, shape, strict=True)
+        return undecided(room for start, limit, extent in within for room in (start, limit - start, extent - limit))
 
     def define(
         self,
