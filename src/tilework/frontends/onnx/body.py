@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from enum import Enum
 from typing import TYPE_CHECKING
 
 from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
-from tilework.frontends.onnx.check import node_called, opsets, sorted_nodes
+from tilework.frontends.onnx.check import node_called, node_faults, opsets, sorted_nodes
 from tilework.frontends.onnx.converters import converters
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.functions import Body, body_of, model_functions
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.rename import rename_values
-from tilework.frontends.onnx.schema import schema_of
+from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.shape_arithmetic import evaluate
 from tilework.frontends.onnx.signature import DeclaredInput
-from tilework.frontends.onnx.source import LoadedModel
+from tilework.frontends.onnx.source import DEEPEST, LoadedModel
 from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.tensors import ONNX_NAMES, to_array
 from tilework.graph.graph import Graph, Value
@@ -26,8 +28,17 @@ from tilework.ops.builder import GraphBuilder
 if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
-Scope = dict[str, "Operand | None"]
-"""Values by name; None marks the result of a node that could not be imported (its readers are skipped silently)."""
+
+class Missing(Enum):
+    """Why a name has no value: its node could not be imported (its readers are skipped silently), or an optional input
+    of a function was left out.
+    """
+
+    FAILED = "failed"
+    ABSENT = "absent"
+
+
+Scope = dict[str, "Operand | Missing"]
 
 
 class BodyImporter:
@@ -37,7 +48,8 @@ class BodyImporter:
         self.faults: list[Fault] = []
         self._model = model
         self._symbols = symbols
-        self._versions = opsets(model.proto)
+        self._functions = model_functions(model.proto)
+        self._depth = 0
         self._builder = GraphBuilder(model.proto.graph.name or "model")
         self._emitter = Emitter(self._builder, symbols)
 
@@ -50,27 +62,30 @@ class BodyImporter:
             for extent in declared.shape:
                 shape.append(dim(extent) if isinstance(extent, int) else self._symbols.free(extent.key, extent.stem))
             scope[declared.name] = from_value(declared.name, self._builder.input(declared.name, declared.dtype, *shape))
-        self._run(proto, scope)
+        self._constants(proto, scope)
+        self._run(proto.node, scope, opsets(self._model.proto))
         outputs = [self._output(value.name, scope) for value in proto.output]
         if self.faults:
             return self._builder.build([])
         return self._named([value.name for value in proto.output], [value for value in outputs if value is not None])
 
-    def _run(self, proto: GraphProto, scope: Scope) -> None:
+    def _constants(self, proto: GraphProto, scope: Scope) -> None:
         for tensor in proto.initializer:
             try:
                 scope[tensor.name] = from_array(tensor.name, to_array(tensor, self._model.folder))
             except NodeFault as fault:
                 self.faults.append(fault.at(f"initialiser {tensor.name}"))
-                scope[tensor.name] = None
-        nodes = sorted_nodes(proto)
-        if isinstance(nodes, Fault):
-            self.faults.append(nodes)
+                scope[tensor.name] = Missing.FAILED
+
+    def _run(self, nodes: Sequence[NodeProto], scope: Scope, versions: Mapping[str, int]) -> None:
+        ordered = sorted_nodes(nodes)
+        if isinstance(ordered, Fault):
+            self.faults.append(ordered)
             return
-        for position, node in enumerate(nodes):
+        for position, node in enumerate(ordered):
             where = node_called(node, position)
             try:
-                self._node(node, scope, where)
+                self._node(node, scope, where, versions)
             except NodeFault as fault:
                 self._failed(node, scope, [fault.at(where)])
             except VerificationError as error:
@@ -78,30 +93,41 @@ class BodyImporter:
             except TileworkError as error:
                 self._failed(node, scope, [Fault(1119, where, error.message)])
 
-    def _failed(self, node: NodeProto, scope: Scope, faults: Sequence[Fault]) -> None:
+    def _failed(self, node: NodeProto, scope: Scope, faults: Sequence[Fault] = ()) -> None:
         self.faults.extend(faults)
-        scope.update((name, None) for name in node.output)
+        scope.update((name, Missing.FAILED) for name in node.output)
 
     # -- one node ------------------------------------------------------------------------------------------------------
-    def _node(self, proto: NodeProto, scope: Scope, where: str) -> None:
+    def _node(self, proto: NodeProto, scope: Scope, where: str, versions: Mapping[str, int]) -> None:
         operands: list[Operand | None] = []
         for name in proto.input:
-            operand = scope[name] if name else None
-            if name and operand is None:
-                scope.update((output, None) for output in proto.output)
+            found = scope.get(name) if name else Missing.ABSENT
+            if found is None:
+                raise NodeFault(1113, f"it reads {name!r}, which nothing defines")
+            if found is Missing.FAILED:
+                self._failed(proto, scope)
                 return
-            operands.append(operand)
-        self._emitter.location = where
-        node = OnnxNode(proto, self._versions[""], operands, self._emitter, self._model.folder)
-        self._check_types(proto, operands)
-        if proto.op_type == "If":
-            self._decided_branch(node, scope)
+            operands.append(found if isinstance(found, Operand) else None)
+        if not self._depth:
+            self._emitter.location = where
+        types = [None if operand is None else (operand.dtype, operand.shape) for operand in operands]
+        body = body_of(proto, self._functions, versions, types)
+        if body is not None:
+            self._function(body, proto, operands, scope)
+            return
+        converter = converters().get(proto.op_type)
+        if proto.domain not in STANDARD_DOMAINS or (converter is None and proto.op_type != "If"):
+            raise NodeFault(1107, f"{proto.op_type} is not supported")
+        node = OnnxNode(proto, versions.get("", 0), operands, self._emitter, self._model.folder)
+        self._check_types(proto, operands, versions)
+        if converter is None:
+            self._decided_branch(node, scope, versions)
             return
         results = evaluate(node)
         if results is None:
-            converter: Callable[[OnnxNode], object] = converters()[proto.op_type]
-            found = converter(node)
-            results = [self._result(r) for r in (found if isinstance(found, tuple) else (found,))]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            found_results = converter(node)
+            parts = found_results if isinstance(found_results, tuple) else (found_results,)
+            results = [self._result(part) for part in parts]
         for place, name in enumerate(proto.output):
             if not name:
                 continue
@@ -112,13 +138,38 @@ class BodyImporter:
                 result.name = name
             scope[name] = result
 
+    def _function(self, body: Body, proto: NodeProto, operands: Sequence[Operand | None], scope: Scope) -> None:
+        """Import a function's body in a node's place; its nodes keep the location of the call."""
+        if self._depth >= DEEPEST:
+            raise NodeFault(1104, f"functions call each other more than {DEEPEST} deep")
+        faults = [fault for place, node in enumerate(body.nodes) for fault in node_faults(node, place, body.versions)]
+        if faults:
+            self._failed(proto, scope, faults)
+            return
+        inner: Scope = dict.fromkeys(body.inputs, Missing.ABSENT)
+        for name, operand in zip(body.inputs, operands, strict=False):
+            inner[name] = Missing.ABSENT if operand is None else operand
+        self._depth += 1
+        try:
+            self._run(body.nodes, inner, body.versions)
+        finally:
+            self._depth -= 1
+        for name, result in zip(proto.output, body.outputs, strict=False):
+            found = inner.get(result)
+            if not name:
+                continue
+            if found is None or found is Missing.ABSENT:
+                raise NodeFault(1123, f"its output {name!r} is not defined by its function")
+            scope[name] = found
+
     @staticmethod
     def _result(found: object) -> Operand | None:
         return from_value("", found) if isinstance(found, Value) else found if isinstance(found, Operand) else None
 
-    def _check_types(self, proto: NodeProto, operands: Sequence[Operand | None]) -> None:
+    @staticmethod
+    def _check_types(proto: NodeProto, operands: Sequence[Operand | None], versions: Mapping[str, int]) -> None:
         """The element types that the operator's schema allows; operands of one type variable must agree."""
-        schema = schema_of(proto, self._versions)
+        schema = schema_of(proto, versions)
         if schema is None:
             return
         bound: dict[str, Operand] = {}
@@ -137,7 +188,7 @@ class BodyImporter:
                 text = f"inputs {first.name!r} ({first}) and {operand.name!r} ({operand}) differ in type"
                 raise NodeFault(1119, text)
 
-    def _decided_branch(self, node: OnnxNode, scope: Scope) -> None:
+    def _decided_branch(self, node: OnnxNode, scope: Scope, versions: Mapping[str, int]) -> None:
         """Put the branch of an `If` whose condition is known in the node's place."""
         operand = node.operand(0)
         known = operand.known()
@@ -148,15 +199,16 @@ class BodyImporter:
         if len(branch.output) != len(node.outputs):
             raise NodeFault(1117, f"it has {len(node.outputs)} outputs, its branch has {len(branch.output)}")
         inner: Scope = dict(scope)
-        self._run(branch, inner)
+        self._constants(branch, inner)
+        self._run(branch.node, inner, versions)
         for name, value in zip(node.outputs, branch.output, strict=True):
-            scope[name] = inner.get(value.name)
+            scope[name] = inner.get(value.name, Missing.FAILED)
 
     # -- outputs -------------------------------------------------------------------------------------------------------
     def _output(self, name: str, scope: Scope) -> Value | None:
         operand = scope.get(name)
         self._emitter.location = f"output {name}"
-        return None if operand is None else self._emitter.emit(operand)
+        return self._emitter.emit(operand) if isinstance(operand, Operand) else None
 
     def _named(self, names: Sequence[str], values: Sequence[Value]) -> Graph:
         """The graph whose outputs have the model's names: copies where one value has two, or is an input."""

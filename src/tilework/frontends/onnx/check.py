@@ -90,8 +90,8 @@ def structural_faults(model: ModelProto) -> list[Fault]:
             break
         faults.extend(_name_faults(scope))
         for position, node in enumerate(scope.graph.node):
-            faults.extend(_node_faults(node, position, versions))
-        if isinstance(found := sorted_nodes(scope.graph), Fault):
+            faults.extend(node_faults(node, position, versions))
+        if isinstance(found := sorted_nodes(scope.graph.node), Fault):
             faults.append(found)
     if not model.graph.output:
         faults.append(Fault(1114, "graph", "it has no output"))
@@ -107,12 +107,26 @@ def _text_faults(model: ModelProto) -> Iterator[Fault]:
         for kind, texts in _texts(scope.graph):
             if any(isinstance(text, bytes) for text in texts):
                 yield Fault(1103, scope.called, f"a name of {kind} is no UTF-8 text")
+    for function in model.functions:
+        names: list[object] = [function.name, function.domain, *function.input, *function.output, *function.attribute]
+        names += [entry.domain for entry in function.opset_import]
+        names += [text for node in function.node for text in (*_node_texts(node), *_attribute_texts(node))]
+        if any(isinstance(text, bytes) for text in names):
+            yield Fault(1103, "function", "a name in it is no UTF-8 text")
+
+
+def _node_texts(node: NodeProto) -> tuple[str, ...]:
+    return (node.op_type, node.name, node.domain, *node.input, *node.output)
+
+
+def _attribute_texts(node: NodeProto) -> list[str]:
+    return [text for attribute in node.attribute for text in (attribute.name, attribute.ref_attr_name)]
 
 
 def _texts(graph: GraphProto) -> Iterator[tuple[str, Iterable[object]]]:
     for node in graph.node:
-        yield "a node", (node.op_type, node.name, node.domain, *node.input, *node.output)
-        yield "an attribute", (text for a in node.attribute for text in (a.name, a.ref_attr_name))
+        yield "a node", _node_texts(node)
+        yield "an attribute", _attribute_texts(node)
     for value in (*graph.input, *graph.output):
         dims = (d.dim_param for d in value.type.tensor_type.shape.dim)
         yield "an input, an output or a dimension", (value.name, *dims)
@@ -181,17 +195,17 @@ def _name_faults(scope: Scope) -> Iterator[Fault]:
             yield Fault(1113, where, f"nothing defines the output {output.name!r}")
 
 
-def sorted_nodes(graph: GraphProto) -> list[NodeProto] | Fault:
+def sorted_nodes(graph_nodes: Iterable[NodeProto]) -> list[NodeProto] | Fault:
     """The nodes in an order in which they can run (their own order where it is one), or the cycle that forbids it."""
+    nodes = list(graph_nodes)
     makers: dict[str, int] = {}
-    for position, node in enumerate(graph.node):
+    for position, node in enumerate(nodes):
         for output in node.output:
             makers.setdefault(output, position)
     makers.pop("", None)
     needs = [
-        sorted({makers[name] for name in _reads(node) if name in makers}) for node in graph.node
+        sorted({makers[name] for name in _reads(node) if name in makers}) for node in nodes
     ]
-    nodes = list(graph.node)
     if all(need < position for position, wanted in enumerate(needs) for need in wanted):
         return nodes
     order: list[int] = []
@@ -230,7 +244,8 @@ def _reads(node: NodeProto) -> Iterator[str]:
 
 
 # -- one node against its schema ---------------------------------------------------------------------------------------
-def _node_faults(node: NodeProto, position: int, versions: Mapping[str, int]) -> Iterator[Fault]:
+def node_faults(node: NodeProto, position: int, versions: Mapping[str, int]) -> Iterator[Fault]:
+    """What is wrong with a node's operands and attributes, by its operator's schema."""
     where = node_called(node, position)
     if not node.op_type:
         yield Fault(1103, where, "it names no operator")

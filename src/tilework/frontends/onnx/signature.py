@@ -11,6 +11,7 @@ from tilework.errors import Fault
 from tilework.frontends.onnx.check import listed, node_called, opsets, scopes
 from tilework.frontends.onnx.converters import converters
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.functions import STANDARD_FUNCTIONS, model_functions
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
 
@@ -110,12 +111,15 @@ def given_extents(
 def unsupported_operators(model: ModelProto) -> list[Fault]:
     """One fault per operator that cannot be imported, with the nodes that use it."""
     versions = opsets(model)
-    known = converters()
+    known = {*converters(), *CONTROL_FLOW, *STANDARD_FUNCTIONS}
+    own = model_functions(model)
     users: dict[tuple[int, str], list[str]] = {}
     for scope in scopes(model):
         for node in scope.graph.node:
             standard = node.domain in STANDARD_DOMAINS
-            if standard and (node.op_type in known or node.op_type in CONTROL_FLOW):
+            if (node.domain, node.op_type) in own:
+                continue
+            if standard and node.op_type in known:
                 if schema_of(node, versions) is not None:
                     continue
                 what = (1107, f"{node.op_type} does not exist in version {versions.get('', 0)} of ai.onnx")
