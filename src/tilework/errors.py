@@ -549,6 +549,21 @@ CODES: dict[int, CodeInfo] = {
     ),
     # 15xx: schedules
     # 16xx: lowering, code generation, machines
+    1516: CodeInfo(
+        "buffer written here",
+        "A part of a buffer cannot be copied where something writes the buffer.",
+        "Copy inside a loop in which it is only read.",
+    ),
+    1517: CodeInfo(
+        "no reduction to take apart",
+        "The statement has no start or no reduction loop.",
+        "Name a reduction that still has its start.",
+    ),
+    1518: CodeInfo(
+        "no memory to bring near",
+        "Only memory that lives at the start of the loop can be prefetched.",
+        "Prefetch what a statement stores to memory.",
+    ),
     1602: CodeInfo(
         "bad vectorised loop",
         "A vectorised loop needs a constant extent of at most 64.",

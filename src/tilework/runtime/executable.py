@@ -170,7 +170,7 @@ class Executable:
             allocator: where the memory of fresh outputs comes from; the caller owns it afterwards.
 
         Raises:
-            CallError: 1701 for the wrong number of inputs, 1703 rank, 1704 dimension, 1705 strides.
+            CallError: 1701 for the wrong number of inputs, 1704 rank, 1705 dimension, 1712 strides or alignment.
             RunError, OutOfMemoryError: as a call.
         """
         if not len(addresses) == len(dims) == len(strides) == len(self.inputs):
@@ -295,24 +295,24 @@ class Executable:
             given = self.inputs[binding.position]
             shape = dims[binding.position]
             if len(shape) != given.type.rank:
-                raise CallError(1703, f"{given.name} has rank {len(shape)}, not {given.type.rank}", where=given.name)
+                raise CallError(1704, f"{given.name} has rank {len(shape)}, not {given.type.rank}", where=given.name)
             value, rest = divmod(shape[binding.dimension] - binding.addend, binding.factor)
             symbol = self._plan.symbol_named[binding.symbol]
             low, high = symbol.bounds
             if rest or not low <= value <= high or value % symbol.multiple:
                 message = f"dimension {binding.dimension} of {given.name} is {shape[binding.dimension]}; {symbol}"
-                raise CallError(1704, message, where=given.name)
+                raise CallError(1705, message, where=given.name)
             values[binding.symbol] = value
         for given, shape, step, address in zip(self.inputs, dims, strides, addresses, strict=True):
             expected = tuple(int(extent.evaluate(values)) for extent in given.type.shape)
             if len(shape) != len(expected):
-                raise CallError(1703, f"{given.name} has rank {len(shape)}, not {len(expected)}", where=given.name)
+                raise CallError(1704, f"{given.name} has rank {len(shape)}, not {len(expected)}", where=given.name)
             if tuple(shape) != expected:
-                raise CallError(1704, f"{given.name} has shape {tuple(shape)}, not {expected}", where=given.name)
+                raise CallError(1705, f"{given.name} has shape {tuple(shape)}, not {expected}", where=given.name)
             if step is not None and tuple(step) != _dense(expected) and 0 not in expected:
-                raise CallError(1705, f"{given.name} is not dense (element strides {tuple(step)})", where=given.name)
+                raise CallError(1712, f"{given.name} is not dense (element strides {tuple(step)})", where=given.name)
             if address % given.type.dtype.itemsize:
-                raise CallError(1705, f"{given.name} is not aligned to its elements", where=given.name)
+                raise CallError(1712, f"{given.name} is not aligned to its elements", where=given.name)
         for name, value in values.items():
             frame.words[self._layout.symbols[name]] = value
         for slot, address in zip(self._layout.inputs, addresses, strict=True):

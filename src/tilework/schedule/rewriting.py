@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilework.dims import Dim, dim
+from tilework.dims import Bound, Dim
 from tilework.loops.expressions import Expression, substitute
 from tilework.loops.program import (
     Access,
@@ -13,10 +13,12 @@ from tilework.loops.program import (
     Compute,
     Loop,
     LoopKind,
+    LoopProgram,
     Node,
     Prefetch,
     Storage,
     rewrite,
+    walk,
 )  # fmt: skip
 
 
@@ -93,5 +95,10 @@ def band(outermost: Loop) -> tuple[Loop, ...]:
     return tuple(loops)
 
 
-def variable(name: str) -> Dim:
-    return dim(name)
+def loop_bounds(program: LoopProgram) -> dict[str, tuple[Bound, Bound]]:
+    """Inclusive bounds of every symbol and loop variable."""
+    bounds: dict[str, tuple[Bound, Bound]] = {symbol.name: symbol.bounds for symbol in program.symbols}
+    for node in walk(program.body):
+        if isinstance(node, Loop):
+            bounds[node.variable] = (0, node.extent.bounds(bounds)[1] - 1)
+    return bounds

@@ -101,6 +101,8 @@ class _Driver:
             f"  %poll_at = getelementptr i64, ptr %frame, i64 {POLL_SLOT}",
             "  %poll = load ptr, ptr %poll_at",
             *self.entry,
+            # the first look starts the clock
+            "  %started = call i32 @tilework_poll(ptr %poll)",
             "  br label %start",
             "start:",
         ]

@@ -1,0 +1,134 @@
+"""cache_read: the part of a buffer that a loop's body reads is first copied into a buffer of its own.
+
+    serial i < 64                             serial i < 64
+      serial k < 512                            global row[512]
+        c: c[i] += a[i, k] * b[k]       ->        serial row.1 < 512
+                                                    row: row[0, row.1] = a[i, row.1]
+                                                  serial k < 512
+                                                    c: c[i] += row[0, k] * b[k]
+
+The copy keeps the tile as large as what is read, even where that sticks out of the buffer: guards leave the rest out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+from tilework.dims import Bound, Dim, dim
+from tilework.loops.expressions import Expression, Load, rewrite
+from tilework.loops.program import (
+    Access,
+    Buffer,
+    Compute,
+    Loop,
+    LoopKind,
+    Node,
+    Scope,
+    Storage,
+    replace_node,
+    sequence,
+    statements,
+)
+from tilework.loops.program import rewrite as rewrite_tree
+from tilework.schedule.footprint import Box, box, loops_inside, reads_in_dims, reads_of, writes_of
+from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.rewriting import loop_bounds, nest
+from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
+
+
+@dataclass(frozen=True)
+class CacheRead(Primitive):
+    """Legal where nothing inside the loop writes the buffer, and all reads there lie in one box.
+
+    `at`: the loop (empty: the whole program, for an argument that nobody writes). `copy`: the new buffer's name; its
+    loops are `<copy>.<dimension>`.
+    """
+
+    name: ClassVar[str] = "cache_read"
+    buffer: str
+    at: str
+    copy: str
+    scope: Scope = "global"
+
+    def _body(self, setting: Setting) -> Node:
+        return setting.loop(self.at).body if self.at else setting.program.body
+
+    def _box(self, setting: Setting) -> Box | None:
+        body = self._body(setting)
+        reads = reads_of(self.buffer, statements(body))
+        return box(reads, loops_inside(body), setting.program.buffers[self.buffer].shape) if reads else None
+
+    def check(self, setting: Setting) -> Verdict:
+        """See the class."""
+        body = self._body(setting)
+        buffers = setting.program.buffers
+        if self.buffer not in buffers:
+            return illegal(1501, f"there is no buffer {self.buffer!r}", alternative=f"buffers: {', '.join(buffers)}")
+        if self.copy in buffers or any(s.name == self.copy for s in statements(setting.program.body)):
+            return illegal(1507, f"the name {self.copy} is taken")
+        if writes_of(self.buffer, body if self.at else setting.program.body):
+            return illegal(1516, f"{self.buffer} is written inside {self.at or 'the program'}")
+        if self.buffer in reads_in_dims(body):
+            return unknown(f"{self.buffer} is read by an index or a guard")
+        if not reads_of(self.buffer, statements(body)):
+            return illegal(1505, f"nothing inside {self.at or 'the program'} reads {self.buffer}")
+        if self._box(setting) is None:
+            return unknown(f"the reads of {self.buffer} inside {self.at or 'the program'} are no box")
+        return LEGAL
+
+    def apply(self, setting: Setting) -> Applied:
+        """The rewrite."""
+        program = setting.program
+        body = self._body(setting)
+        source = program.buffers[self.buffer]
+        sides = self._box(setting)
+        assert sides is not None
+        cells = Buffer(self.copy, tuple(side.size for side in sides), source.dtype, self.scope)
+        bounds = loop_bounds(program)
+        loops: list[tuple[str, Dim, LoopKind]] = []
+        target: list[Dim] = []
+        origin: list[Dim] = []
+        guards: list[Dim] = []
+        for d, (side, extent) in enumerate(zip(sides, source.shape, strict=True)):
+            name = f"{self.copy}.{d}"
+            position = dim(0)
+            if side.size != 1:
+                loops.append((name, side.size, "serial"))
+                position = dim(name)
+            high: Bound = side.size.bounds(bounds)[1] - 1
+            here = {**bounds, name: (0, high)}
+            index = side.start + position
+            target.append(position)
+            origin.append(index)
+            for guard in (index, extent - 1 - index):
+                if guard.bounds(here)[0] < 0 and not (side.start == 0 and side.size == extent):
+                    guards.append(guard)
+        copy = Compute(
+            self.copy,
+            (Access(self.copy, tuple(target)),),
+            (Load(self.buffer, tuple(origin), source.dtype),),
+            guards=tuple(guards),
+        )
+
+        def leaf(node: Expression) -> Expression:
+            if isinstance(node, Load) and node.buffer == self.buffer:
+                moved = tuple(entry - side.start for entry, side in zip(node.index, sides, strict=True))
+                return Load(self.copy, moved, node.dtype)
+            return node
+
+        memo: dict[int, Expression] = {}
+
+        def change(node: Node) -> Node:
+            if isinstance(node, Compute):
+                return replace(node, values=tuple(rewrite(value, leaf, memo) for value in node.values))
+            return node
+
+        new = Storage(cells, sequence(nest(tuple(loops), copy), rewrite_tree(body, change)))
+        if not self.at:
+            return Applied(program.with_body(new))
+        loop = setting.loop(self.at)
+        return Applied(program.with_body(replace_node(program.body, loop, Loop(loop.variable, loop.extent, loop.kind, new))))
+
+
+PRIMITIVE = CacheRead
