@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from tilework.compiler.kernels import RegionKernel
-from tilework.dims import Dim
+from tilework.dims import Dim, dim, symbol_bounds
 from tilework.errors import CodegenError
-from tilework.graph.graph import Constant, Graph, Value
+from tilework.graph.graph import Constant, Graph, Value, node_location
 from tilework.ops.registry import operator
 from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
 from tilework.plan.plan import Guard, Plan, PlanInput, PlanOutput, Segment, input_bindings
@@ -86,7 +86,7 @@ class _Planner:
         symbols = tuple(s for s in graph.symbols if s.name not in unbound)
         return Plan(
             graph.name, inputs, outputs, tuple(self.buffers.values()), (Segment("captured", tuple(self.steps)),),
-            symbols, bindings, self._guards(inputs), (Arena(ARENA, "host", Dim(), ALIGNMENT),),
+            symbols, bindings, self._guards(), (Arena(ARENA, "host", Dim(), ALIGNMENT),),
         )  # fmt: skip
 
     def _place_outputs(self) -> list[tuple[int, str]]:
@@ -162,15 +162,18 @@ class _Planner:
         buffer = copied if copied in self.buffers else self._buffer(value).name
         return PlanOutput(name, value.tensor, buffer, self.signature.outputs[position])
 
-    def _guards(self, inputs: tuple[PlanInput, ...]) -> tuple[Guard, ...]:
-        """What extents of inputs must be, beyond those that bind a symbol or are constant."""
+    def _guards(self) -> tuple[Guard, ...]:
+        """Conditions on the symbols: what divides them, and what each operator needs for its indices to stay inside."""
         found: list[Guard] = []
+        bounds = symbol_bounds(self.graph.symbols)
         for symbol in self.graph.symbols:
-            if symbol.measured:
-                continue
-            here = Dim((((symbol.name,), 1),))
-            if symbol.multiple != 1:
-                found.append(
-                    Guard(here % symbol.multiple, "zero", f"{symbol.name} must be a multiple of {symbol.multiple}")
-                )
+            if symbol.multiple != 1 and not symbol.measured:
+                rest = dim(symbol.name) % symbol.multiple
+                found.append(Guard(rest, "zero", f"{symbol.name} must be a multiple of {symbol.multiple}"))
+        for node in self.graph.nodes:
+            operands = [self.graph.values[name].type for name in node.inputs]
+            for needed in operator(node.operator).requirements(operands, node.attributes):
+                if needed.bounds(bounds)[0] < 0:
+                    where = node_location(node)
+                    found.append(Guard(needed, "nonnegative", f"{where} needs {needed} >= 0"))
         return tuple(found)
