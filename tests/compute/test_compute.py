@@ -40,11 +40,9 @@ def run(computation: Computation, **inputs: Array) -> list[Array]:
     sizes: dict[str, int] = {}
     for found in computation.inputs:
         for extent, size in zip(found.shape, inputs[found.name].shape, strict=True):
-            if isinstance(extent, Dim) and len(extent.names()) == 1 and extent == dim(next(iter(extent.names()))):
+            if len(extent.names()) == 1 and extent == dim(next(iter(extent.names()))):
                 sizes[str(extent)] = size
-    outputs = [
-        np.zeros([int(e.evaluate(sizes)) for e in out.shape], out.dtype.numpy) for out in computation.outputs
-    ]
+    outputs = [np.zeros([int(e.evaluate(sizes)) for e in out.shape], out.dtype.numpy) for out in computation.outputs]
     arrays = dict(inputs) | {out.name: array for out, array in zip(computation.outputs, outputs, strict=True)}
     interpret(back, arrays, sizes)
     assert computation_text(computation).startswith("computation")
@@ -97,7 +95,7 @@ def test_reductions_over_nothing_give_their_identity(taken: int) -> None:
     x = te.placeholder("x", F, 3, "N")
     k = te.reduce_axis("N")
     for name, reference in (("sum", np.sum), ("product", np.prod)):
-        y = te.compute("y", (3,), lambda i, name=name: te.reduction(name, x[i, k], k))
+        y = te.compute("y", (3,), lambda i: te.reduction(name, x[i, k], k))  # noqa: B023 - called at once
         found = te.computation("r", [x], [y], [Symbol("N")])
         data = small(RANDOM, 3, taken)
         np.testing.assert_array_equal(run(found, x=data)[0], reference(data, axis=1))
@@ -117,9 +115,7 @@ def test_reductions_over_nothing_give_their_identity(taken: int) -> None:
 def test_scans(exclusive: bool, extent: int) -> None:
     x = te.placeholder("x", INT, "N", 3)
     s = te.scan_axis("N")
-    y = te.compute(
-        "y", (s, 3), lambda n, j: te.scan(te.sum(x[n, j], s), exclusive=exclusive)
-    )
+    y = te.compute("y", (s, 3), lambda n, j: te.scan(te.sum(x[n, j], s), exclusive=exclusive))
     data = small(RANDOM, extent, 3, dtype=INT)
     expected = np.cumsum(data, 0, dtype=np.int32) - (data if exclusive else 0)
     np.testing.assert_array_equal(run(te.computation("cumsum", [x], [y], [Symbol("N")]), x=data)[0], expected)
@@ -190,19 +186,21 @@ def test_arg_reducers_may_be_regrouped() -> None:
         first, second = (value(rewrite(c, leaf)) for c in found.combine)
         return float(first), int(second)
 
-    identity = (found.identity[0].value, found.identity[1].value)
+    identity = (float(found.identity[0].value), int(found.identity[1].value))
     row = [1.0, math.nan, 3.0, 3.0, -math.inf, math.nan]
-    pairs = [(v, n) for n, v in enumerate(row)] + [identity]
+    pairs: list[tuple[float, int]] = [(v, n) for n, v in enumerate(row)] + [identity]
     random = np.random.default_rng(0)
     for _ in range(60):
-        order = random.permutation(len(pairs))[: int(random.integers(1, len(pairs) + 1))]
+        order = [int(n) for n in random.permutation(len(pairs))[: int(random.integers(1, len(pairs) + 1))]]
         chosen = [pairs[n] for n in order]
         while len(chosen) > 1:
             n = int(random.integers(len(chosen) - 1))
             chosen[n : n + 2] = [combine(chosen[n], chosen[n + 1])]
         real = [pairs[n] for n in order if pairs[n][1] >= 0]
         nans = [p for p in real if math.isnan(p[0])]
-        expected = min(nans, key=lambda p: p[1]) if nans else max(real, key=lambda p: (p[0], -p[1])) if real else identity
+        expected = (
+            min(nans, key=lambda p: p[1]) if nans else max(real, key=lambda p: (p[0], -p[1])) if real else identity
+        )
         assert repr(chosen[0]) == repr((float(expected[0]), expected[1]))
 
 
@@ -235,9 +233,7 @@ def test_scatter_makes_a_changed_copy() -> None:
 def test_gathers_clamps_and_conditions() -> None:
     rows, x = te.placeholder("rows", dtypes.int64, 5), te.placeholder("x", F, "M", 3)
     picked = te.compute("picked", (5, 3), lambda i, j: x[rows.at(i), j])
-    clamped = te.compute(
-        "clamped", (5, 3), lambda i, j: picked[minimum(maximum(i - 1, 0), 3), j]
-    )
+    clamped = te.compute("clamped", (5, 3), lambda i, j: picked[minimum(maximum(i - 1, 0), 3), j])
     signed = te.compute(
         "signed", (5, 3),
         lambda i, j: te.select(te.less(clamped[i, j], 0.0), -1.0, te.cast(te.greater(clamped[i, j], 0.0), F)),
@@ -253,9 +249,7 @@ def test_guarded_stages_fill_the_rest_from_another() -> None:
     x = te.placeholder("x", F, "N")
     s = dim("N")
     window = te.reduce_axis(3, "w")
-    y = te.compute(
-        "y", ("N",), lambda i: te.reduction("sum", x[i + "w" - 1], window, where=(i + "w" - 1, s - i - "w"))
-    )
+    y = te.compute("y", ("N",), lambda i: te.reduction("sum", x[i + "w" - 1], window, where=(i + "w" - 1, s - i - "w")))
     data = small(RANDOM, 6)
     (found,) = run(te.computation("blur", [x], [y]), x=data)
     np.testing.assert_array_equal(found, np.convolve(data, [1, 1, 1], "same"))
@@ -269,9 +263,7 @@ def test_recurrences_read_what_they_wrote() -> None:
     i = dim("i")
     x, y = buffer("x", F, 8), buffer("y", F, 9)
     start = Stage("first", (y,), (), (constant(1, F),), (dim(0),))
-    step = Stage(
-        "step", (y,), (Axis("i", dim(8), "scan"),), (Load("y", (i,), F) * 2 + Load("x", (i,), F),), (i + 1,)
-    )
+    step = Stage("step", (y,), (Axis("i", dim(8), "scan"),), (Load("y", (i,), F) * 2 + Load("x", (i,), F),), (i + 1,))
     found = Computation("recurrence", (x,), (y,), (start, step))
     data = small(RANDOM, 8)
     expected = [1.0]
@@ -300,10 +292,10 @@ def test_builder_misuse() -> None:
 
 
 # -- faults ------------------------------------------------------------------------------------------------------------
-I, J = dim("i"), dim("j")
+ROW, J = dim("i"), dim("j")
 X, Y, T = buffer("x", F, 4, 6), buffer("y", F, 4, 6), buffer("t", F, 4, 6)
 ROWS, COLUMNS = Axis("i", dim(4)), Axis("j", dim(6))
-LOAD = Load("x", (I, J), F)
+LOAD = Load("x", (ROW, J), F)
 SUM = reducer("sum", F)
 ZERO = (constant(0, F),)
 
@@ -329,7 +321,7 @@ BAD: dict[str, tuple[int, Computation]] = {
     "an output twice": (1350, computation(stage(), outputs=(Y, Y))),
     "no target": (1350, computation(stage(), stage(name="z", targets=(), axes=()))),
     "values without targets": (1350, computation(stage(values=(LOAD, LOAD)))),
-    "an unknown buffer": (1350, computation(stage(values=(Load("q", (I, J), F),)))),
+    "an unknown buffer": (1350, computation(stage(values=(Load("q", (ROW, J), F),)))),
     "a scan without init": (1351, computation(stage(axes=(ROWS, SCAN), reducer=SUM))),
     "a scan that reduces": (
         1351, computation(stage(axes=(ROWS, SCAN, OVER), reducer=SUM, init=ZERO)),
@@ -338,26 +330,27 @@ BAD: dict[str, tuple[int, Computation]] = {
         1351, computation(stage(axes=(replace(ROWS, kind="scan"), SCAN), reducer=SUM, init=ZERO)),
     ),
     "a scan that reads its target": (
-        1351, computation(stage(axes=(ROWS, SCAN), values=(Load("y", (I, J), F),), reducer=SUM, init=ZERO)),
+        1351, computation(stage(axes=(ROWS, SCAN), values=(Load("y", (ROW, J), F),), reducer=SUM, init=ZERO)),
     ),
     "exclusive without a scan": (1351, computation(stage(reducer=SUM, init=ZERO, exclusive=True))),
     "an init without a reducer": (1351, computation(stage(init=ZERO))),
-    "writes that meet": (1353, computation(stage(index=(I, I % 6)))),
-    "writes that may meet": (1353, computation(stage(index=(I, J // 2)))),
+    "writes that meet": (1353, computation(stage(index=(ROW, ROW % 6)))),
+    "writes that may meet": (1353, computation(stage(index=(ROW, J // 2)))),
     "reduction axes without a reducer": (1353, computation(stage(axes=(ROWS, COLUMNS, OVER)))),
     "an init at reduced elements": (
-        1353, computation(stage(axes=(ROWS, replace(COLUMNS, kind="reduction")), index=(I, J), reducer=SUM, init=ZERO)),
+        1353,
+        computation(stage(axes=(ROWS, replace(COLUMNS, kind="reduction")), index=(ROW, J), reducer=SUM, init=ZERO)),
     ),
     "reading before writing": (
-        1354, computation(te.rename_axes(stage(name="z", values=(Load("t", (I, J), F),)), {"i": "a", "j": "b"}),
+        1354, computation(te.rename_axes(stage(name="z", values=(Load("t", (ROW, J), F),)), {"i": "a", "j": "b"}),
                           stage(targets=(T,))),
     ),
     "an output nobody writes": (1354, computation(stage(), outputs=(Y, T))),
     "adding to nothing": (
         1354, computation(stage(), te.rename_axes(stage(name="z", targets=(T,), reducer=SUM), {"i": "a", "j": "b"})),
     ),
-    "types": (1323, computation(stage(values=(te.index(I),)))),
-    "bounds": (1325, computation(stage(values=(Load("x", (I + 1, J), F),)))),
+    "types": (1323, computation(stage(values=(te.index(ROW),)))),
+    "bounds": (1325, computation(stage(values=(Load("x", (ROW + 1, J), F),)))),
     "unknown names": (1320, computation(stage(values=(Load("x", (dim("q"), J), F),)))),
 }  # fmt: skip
 
@@ -371,7 +364,7 @@ def test_each_fault(what: str) -> None:
 
 
 def test_all_faults_at_once() -> None:
-    found = computation(stage(index=(I, I % 6), values=(LOAD, LOAD)), outputs=(Y, T))
+    found = computation(stage(index=(ROW, ROW % 6), values=(LOAD, LOAD)), outputs=(Y, T))
     assert {fault.code for fault in faults_of(found)} == {1350, 1353, 1354}
 
 

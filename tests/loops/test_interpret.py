@@ -50,7 +50,7 @@ from tilework.loops.program import (
 from tilework.loops.reducers import reducer
 
 F = dtypes.float32
-I, J, K = dim("i"), dim("j"), dim("k")
+ROW, J, K = dim("i"), dim("j"), dim("k")
 
 
 def program(*nodes: Node, symbols: tuple[str, ...] = (), **buffers: tuple[BufferAccess, Buffer]) -> LoopProgram:
@@ -77,18 +77,24 @@ def fails(code: int, run: Callable[[], None]) -> str:
 
 def matrix_product(dtype: DType, kinds: tuple[LoopKind, ...] = ("serial",) * 3) -> LoopProgram:
     a, b, c = buffer("a", dtype, "M", "K"), buffer("b", dtype, "K", "N"), buffer("c", dtype, "M", "N")
-    value = Load("a", (I, K), dtype) * Load("b", (K, J), dtype)
+    value = Load("a", (ROW, K), dtype) * Load("b", (K, J), dtype)
     zero = constant(0, dtype)
-    statement = Compute("c", (Access("c", (I, J)),), (value,), reducer("sum", dtype), (zero,), ("k",))
+    statement = Compute("c", (Access("c", (ROW, J)),), (value,), reducer("sum", dtype), (zero,), ("k",))
     body = loops(statement, ("i", "M", kinds[0]), ("j", "N", kinds[1]), ("k", "K", kinds[2]))
     return program(body, symbols=("M", "N", "K"), a=("read", a), b=("read", b), c=("write", c))
 
 
-@pytest.mark.parametrize("dtype", [F, dtypes.float64, dtypes.int8, dtypes.bfloat16, dtypes.int64, dtypes.float16], ids=str)
+@pytest.mark.parametrize(
+    "dtype", [F, dtypes.float64, dtypes.int8, dtypes.bfloat16, dtypes.int64, dtypes.float16], ids=str
+)
 def test_matrix_product(dtype: DType) -> None:
     random = np.random.default_rng(1)
     a, b = integers(random, [3, 5], dtype, 0, 3), integers(random, [5, 4], dtype, 0, 3)
-    for kinds in (("serial", "serial", "serial"), ("parallel", "vectorized", "unrolled"), ("block.x", "thread.x", "serial")):
+    for kinds in (
+        ("serial", "serial", "serial"),
+        ("parallel", "vectorized", "unrolled"),
+        ("block.x", "thread.x", "serial"),
+    ):
         c = np.zeros((3, 4), dtype.numpy)
         interpret(matrix_product(dtype, kinds), {"a": a, "b": b, "c": c})  # type: ignore[arg-type]
         np.testing.assert_array_equal(c.astype(np.float64), a.astype(np.float64) @ b.astype(np.float64))
@@ -126,9 +132,9 @@ def test_layout_of_arrays_does_not_matter() -> None:
 
 def test_init_runs_whatever_guards_on_reduction_variables_say() -> None:
     c = buffer("c", F, 3)
-    for guard, expected in ((K - 1, [5, 5, 5]), (K - 9, [3, 3, 3]), (I - 1, [7, 6, 6])):
+    for guard, expected in ((K - 1, [5, 5, 5]), (K - 9, [3, 3, 3]), (ROW - 1, [7, 6, 6])):
         add = Compute(
-            "c", (Access("c", (I,)),), (constant(1, F),), reducer("sum", F), (constant(3, F),), ("k",), (guard,)
+            "c", (Access("c", (ROW,)),), (constant(1, F),), reducer("sum", F), (constant(3, F),), ("k",), (guard,)
         )
         out = np.zeros(3, np.float32)
         interpret(program(zeroed(c), loops(add, ("i", 3), ("k", 3)), c=("write", c)), {"c": out})
@@ -144,8 +150,8 @@ def test_several_components_and_user_reducers() -> None:
         "best", left, right, (call("select", wins, right[0], left[0]), call("select", wins, right[1], left[1])),
         (constant(-math.inf, F), constant(-1, dtypes.int64)),
     )  # fmt: skip
-    targets = (Access("v", (I,)), Access("p", (I,)))
-    statement = Compute("best", targets, (Load("x", (I, J), F), index("j")), best, best.identity, ("j",))
+    targets = (Access("v", (ROW,)), Access("p", (ROW,)))
+    statement = Compute("best", targets, (Load("x", (ROW, J), F), index("j")), best, best.identity, ("j",))
     data = integers(np.random.default_rng(4), [4, 6], F)
     value, place = np.zeros(4, np.float32), np.zeros(4, np.int64)
     body = loops(statement, ("i", 4), ("j", 6))
@@ -157,8 +163,8 @@ def test_several_components_and_user_reducers() -> None:
 
 def test_scatter_adds_to_old_contents_and_checks_its_indices() -> None:
     t, x, y = buffer("t", dtypes.int32, 6), buffer("x", F, 6), buffer("y", F, 4)
-    place = loaded("t", (I,))
-    add = Compute("y", (Access("y", (place,)),), (Load("x", (I,), F),), reducer("sum", F), None, ("i",))
+    place = loaded("t", (ROW,))
+    add = Compute("y", (Access("y", (place,)),), (Load("x", (ROW,), F),), reducer("sum", F), None, ("i",))
     found = program(loops(add, ("i", 6)), t=("read", t), x=("read", x), y=("accumulate", y))
     where, data = np.array([0, 3, 3, 1, 0, 3], np.int32), np.arange(6, dtype=np.float32)
     out = np.full(4, 10, np.float32)
@@ -176,7 +182,7 @@ def test_scatter_adds_to_old_contents_and_checks_its_indices() -> None:
 def test_guards_with_loaded_elements_come_after_the_others() -> None:
     t, y = buffer("t", dtypes.int32, 3), buffer("y", F, 5)
     # t[i - 1] exists only where i >= 1 and i <= 3: the plain guards protect it, though listed last
-    statement = store("y", (I,), constant(1, F), loaded("t", (I - 1,)), I - 1, 3 - I)
+    statement = store("y", (ROW,), constant(1, F), loaded("t", (ROW - 1,)), ROW - 1, 3 - ROW)
     found = program(zeroed(y), loops(statement, ("i", 5)), t=("read", t), y=("write", y))
     out = np.zeros(5, np.float32)
     interpret(found, {"t": np.array([1, -1, 0], np.int32), "y": out})
@@ -187,7 +193,8 @@ def test_accumulation_in_a_wider_type() -> None:
     half = dtypes.bfloat16
     x, y = buffer("x", half, "N"), buffer("y", half, 1)
     add = Compute(
-        "y", (Access("y", (dim(0),)),), (cast(Load("x", (I,), half), F),), reducer("sum", F), (constant(0, F),), ("i",),
+        "y", (Access("y", (dim(0),)),), (cast(Load("x", (ROW,), half), F),), reducer("sum", F), (constant(0, F),),
+        ("i",),
         (), F,
     )  # fmt: skip
     found = program(loops(add, ("i", "N")), symbols=("N",), x=("read", x), y=("write", y))
@@ -203,12 +210,12 @@ def test_accumulation_in_a_wider_type() -> None:
 
 def test_casts_bitcasts_and_indices() -> None:
     x, y = buffer("x", F, 5), buffer("y", dtypes.int32, 5)
-    value = cast(Load("x", (I,), F), dtypes.int32) + bitcast(Load("x", (I,), F), dtypes.int32) * 0
-    value = value + index(I * 100 - 7, dtypes.int32)
+    value = cast(Load("x", (ROW,), F), dtypes.int32) + bitcast(Load("x", (ROW,), F), dtypes.int32) * 0
+    value = value + index(ROW * 100 - 7, dtypes.int32)
     data = np.array([1.9, -1.9, math.nan, 1e20, -1e20], np.float32)
     for precise in (False, True):
         out = np.zeros(5, np.int32)
-        interpret(program(loops(store("y", (I,), value), ("i", 5)), x=("read", x), y=("write", y)),
+        interpret(program(loops(store("y", (ROW,), value), ("i", 5)), x=("read", x), y=("write", y)),
                   {"x": data, "y": out}, precise=precise)  # fmt: skip
         expected = np.array([1, -1, 0, 2**31 - 1, -(2**31)]) + np.arange(5) * 100 - 7
         np.testing.assert_array_equal(out, (expected + 2**31) % 2**32 - 2**31)
@@ -228,7 +235,7 @@ def test_many_loops_within_each_other() -> None:
 def test_out_of_bounds_reads_and_writes() -> None:
     x, y = buffer("x", F, 3), buffer("y", F, 3)
     arrays = {"x": np.zeros(3, np.float32), "y": np.zeros(3, np.float32)}
-    for statement in (store("y", (I,), Load("x", (I + 1,), F)), store("y", (I - 1,), Load("x", (I,), F))):
+    for statement in (store("y", (ROW,), Load("x", (ROW + 1,), F)), store("y", (ROW - 1,), Load("x", (ROW,), F))):
         found = program(loops(statement, ("i", 3)), x=("read", x), y=("write", y))
         text = fails(1311, lambda found=found: interpret(found, arrays))
         assert "statement s at i =" in text
@@ -236,24 +243,24 @@ def test_out_of_bounds_reads_and_writes() -> None:
 
 def test_select_evaluates_both_branches() -> None:
     x, y = buffer("x", F, 3), buffer("y", F, 3)
-    inside = call("greater_equal", index(I - 1), 0)
-    statement = store("y", (I,), call("select", inside, Load("x", (I - 1,), F), 0.0))
+    inside = call("greater_equal", index(ROW - 1), 0)
+    statement = store("y", (ROW,), call("select", inside, Load("x", (ROW - 1,), F), 0.0))
     found = program(loops(statement, ("i", 3)), x=("read", x), y=("write", y))
     fails(1311, lambda: interpret(found, {"x": np.zeros(3, np.float32), "y": np.zeros(3, np.float32)}))
 
 
 def test_reading_what_nobody_wrote() -> None:
     y, t = buffer("y", F, 3), buffer("t", F, 3)
-    copy = store("y", (I,), Load("t", (I,), F))
-    fill = store("t", (I,), constant(1, F), I - 1, name="fill")
+    copy = store("y", (ROW,), Load("t", (ROW,), F))
+    fill = store("t", (ROW,), constant(1, F), ROW - 1, name="fill")
     late = Storage(t, loops(sequence(fill, copy), ("i", 3)))
     fails(1312, lambda: interpret(program(late, y=("write", y)), {"y": np.zeros(3, np.float32)}))
     # contents end with a life: the second round reads what the first wrote
-    lives = loops(Storage(t, sequence(loops(store("t", (I,), constant(1, F), -dim("r")), ("i", 3)),
+    lives = loops(Storage(t, sequence(loops(store("t", (ROW,), constant(1, F), -dim("r")), ("i", 3)),
                                       loops(store("y", (J,), Load("t", (J,), F)), ("j", 3)))), ("r", 2))  # fmt: skip
     fails(1312, lambda: interpret(program(lives, y=("write", y)), {"y": np.zeros(3, np.float32)}))
     # an output's old contents are nobody's, unless it is declared as accumulated
-    add = Compute("y", (Access("y", (I,)),), (constant(1, F),), reducer("sum", F))
+    add = Compute("y", (Access("y", (ROW,)),), (constant(1, F),), reducer("sum", F))
     out = np.full(3, 4, np.float32)
     fails(1312, lambda: interpret(program(loops(add, ("i", 3)), y=("write", y)), {"y": out}))
     interpret(program(loops(add, ("i", 3)), y=("accumulate", y)), {"y": out})
@@ -266,7 +273,7 @@ def test_races(kind: LoopKind) -> None:
     arrays = {"y": np.zeros(4, np.float32), "z": np.zeros(1, np.float32)}
     both_write = store("z", (0,), constant(1, F))
     add = Compute("add", (Access("z", (dim(0),)),), (constant(1, F),), reducer("sum", F))
-    neighbour = store("y", (I,), Load("y", ((I + 1) % 4,), F))
+    neighbour = store("y", (ROW,), Load("y", ((ROW + 1) % 4,), F))
     for statement in (both_write, add, neighbour):
         found = program(loops(statement, ("i", 4, kind)), y=("accumulate", y), z=("accumulate", z))
         for seed in range(3):
@@ -275,7 +282,7 @@ def test_races(kind: LoopKind) -> None:
     interpret(single, arrays)
     # private storage is no race
     t = buffer("t", F, 1)
-    private = Storage(t, sequence(store("t", (0,), index_as_float(I)), store("y", (I,), Load("t", (dim(0),), F))))
+    private = Storage(t, sequence(store("t", (0,), index_as_float(ROW)), store("y", (ROW,), Load("t", (dim(0),), F))))
     interpret(program(loops(private, ("i", 4, kind)), y=("accumulate", y), z=("accumulate", z)), arrays)
     np.testing.assert_array_equal(arrays["y"], [0, 1, 2, 3])
 
@@ -286,8 +293,8 @@ def index_as_float(value: Dim) -> Expression:
 
 def test_barriers_order_threads() -> None:
     y, t = buffer("y", F, 8), buffer("t", F, 8, scope="shared")
-    write = store("t", (I,), index_as_float(I * I), name="write")
-    read = store("y", (I,), Load("t", (7 - I,), F), name="read")
+    write = store("t", (ROW,), index_as_float(ROW * ROW), name="write")
+    read = store("y", (ROW,), Load("t", (7 - ROW,), F), name="read")
     for nodes, legal in (((write, Barrier("block"), read), True), ((write, read), False)):
         body = Storage(t, sequence(zeroed(t), loops(sequence(*nodes), ("i", 8, "thread.x"))))
         found = program(loops(body, ("b", 1, "block.x")), y=("write", y))
@@ -301,8 +308,8 @@ def test_barriers_order_threads() -> None:
 
 def test_barriers_reach_two_dimensions_of_threads_and_loops_around_them() -> None:
     y, t = buffer("y", F, 2, 3), buffer("t", F, 2, 3, scope="shared")
-    write = store("t", (I, J), index_as_float(I * 3 + J + K), name="write")
-    read = store("y", (I, J), Load("t", (1 - I, 2 - J), F), name="read")
+    write = store("t", (ROW, J), index_as_float(ROW * 3 + J + K), name="write")
+    read = store("y", (ROW, J), Load("t", (1 - ROW, 2 - J), F), name="read")
     rounds = loops(sequence(write, Barrier("block"), read, Barrier("block")), ("k", 2))
     body = Storage(t, loops(rounds, ("i", 2, "thread.y"), ("j", 3, "thread.x")))
     out = np.zeros((2, 3), np.float32)
@@ -323,7 +330,7 @@ def test_a_barrier_that_some_threads_miss() -> None:
 
 def test_async_copies_arrive_at_their_wait() -> None:
     x, y, t = buffer("x", F, 4), buffer("y", F, 4), buffer("t", F, 4)
-    copy = AsyncCopy("load", Access("t", (I,)), Access("x", (I,)), "g")
+    copy = AsyncCopy("load", Access("t", (ROW,)), Access("x", (ROW,)), "g")
     use = store("y", (J,), Load("t", (J,), F))
     data, out = np.arange(4, dtype=np.float32), np.zeros(4, np.float32)
 
@@ -340,7 +347,7 @@ def test_async_copies_arrive_at_their_wait() -> None:
 
 def test_intrinsics_mean_their_body_and_prefetches_nothing() -> None:
     y = buffer("y", F, 3)
-    body = loops(sequence(Prefetch("p", Access("y", (I + 100,))), store("y", (I,), constant(2, F))), ("i", 3))
+    body = loops(sequence(Prefetch("p", Access("y", (ROW + 100,))), store("y", (ROW,), constant(2, F))), ("i", 3))
     out = np.zeros(3, np.float32)
     interpret(program(Intrinsic("machine.fill", body), y=("write", y)), {"y": out})
     np.testing.assert_array_equal(out, [2, 2, 2])
@@ -348,7 +355,7 @@ def test_intrinsics_mean_their_body_and_prefetches_nothing() -> None:
 
 def test_divisors_of_zero() -> None:
     y = buffer("y", F, 4)
-    found = program(loops(store("y", (I // dim("N"),), constant(1, F)), ("i", 4)), symbols=("N",), y=("write", y))
+    found = program(loops(store("y", (ROW // dim("N"),), constant(1, F)), ("i", 4)), symbols=("N",), y=("write", y))
     fails(1315, lambda: interpret(found, {"y": np.zeros(4, np.float32)}, {"N": 0}))
 
 
@@ -365,7 +372,7 @@ def test_arguments_that_do_not_fit() -> None:
 
 def test_one_array_for_two_arguments() -> None:
     x, y = buffer("x", F, 4), buffer("y", F, 4)
-    found = program(loops(store("y", (I,), Load("x", (I,), F) + 1), ("i", 4)), x=("read", x), y=("write", y))
+    found = program(loops(store("y", (ROW,), Load("x", (ROW,), F) + 1), ("i", 4)), x=("read", x), y=("write", y))
     both = np.arange(4, dtype=np.float32)
     interpret(found, {"x": both, "y": both})
     np.testing.assert_array_equal(both, [1, 2, 3, 4])
@@ -388,8 +395,8 @@ def test_a_planted_bug_shows(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = integers(random, [3, 5], F, 1, 4), integers(random, [5, 4], F, 1, 4)
     found = matrix_product(F)
     guarded = Compute(
-        "c", (Access("c", (I, J)),), (Load("a", (I, K), F) * Load("b", (K, J), F),), reducer("sum", F),
-        (constant(0, F),), ("k",), (K, I),
+        "c", (Access("c", (ROW, J)),), (Load("a", (ROW, K), F) * Load("b", (K, J), F),), reducer("sum", F),
+        (constant(0, F),), ("k",), (K, ROW),
     )  # fmt: skip
     found = found.with_body(loops(guarded, ("i", "M"), ("j", "N"), ("k", "K")))
     c = np.zeros((3, 4), np.float32)

@@ -33,9 +33,9 @@ from tilework.loops.reducers import reducer
 from tilework.loops.verify import faults_of, verify
 
 F, INT = dtypes.float32, dtypes.int32
-I, J, N = dim("i"), dim("j"), dim("N")
+ROW, J, N = dim("i"), dim("j"), dim("N")
 X, Y, T = buffer("x", F, "N"), buffer("y", F, "N"), buffer("t", INT, 4)
-LOAD = Load("x", (I,), F)
+LOAD = Load("x", (ROW,), F)
 ONE = constant(1, F)
 
 
@@ -44,7 +44,7 @@ def program(body: Node, *symbols: Symbol) -> LoopProgram:
     return LoopProgram("p", arguments, body, (Symbol("N", 1), *symbols))
 
 
-def statement(value: Expression = LOAD, at: Dim = I, target: str = "y", **rest: object) -> Compute:
+def statement(value: Expression = LOAD, at: Dim = ROW, target: str = "y", **rest: object) -> Compute:
     return replace(Compute("s", (Access(target, (at,)),), (value,)), **rest)  # type: ignore[arg-type]
 
 
@@ -59,14 +59,14 @@ def twice(body: Callable[[str], Node]) -> Node:
 SUM = reducer("sum", F)
 LEFT, RIGHT = SUM.left, SUM.right
 BAD: dict[str, tuple[int, LoopProgram]] = {
-    "unknown buffer read": (1320, program(looped(statement(Load("z", (I,), F))))),
+    "unknown buffer read": (1320, program(looped(statement(Load("z", (ROW,), F))))),
     "unknown buffer written": (1320, program(looped(statement(target="z")))),
-    "unknown buffer in an index": (1320, program(looped(statement(at=loaded("z", (I,)))))),
+    "unknown buffer in an index": (1320, program(looped(statement(at=loaded("z", (ROW,)))))),
     "unknown variable in an index": (1320, program(looped(statement(Load("x", (J,), F))))),
     "unknown variable in a guard": (1320, program(looped(statement(guards=(J,))))),
     "unknown symbol in an extent": (1320, program(looped(statement(), extent=dim("Q")))),
     "unknown symbol in a shape": (1320, program(Storage(buffer("u", F, "Q"), looped(statement())))),
-    "variable of a loop that has ended": (1320, program(sequence(looped(statement()), statement(at=I)))),
+    "variable of a loop that has ended": (1320, program(sequence(looped(statement()), statement(at=ROW)))),
     "storage that has ended": (
         1320, program(sequence(Storage(buffer("u", F, 4), looped(statement())), statement(ONE, dim(0), "u"))),
     ),
@@ -75,7 +75,8 @@ BAD: dict[str, tuple[int, LoopProgram]] = {
     "a loop called like a symbol": (1321, program(looped(statement(ONE, at=N - N), variable="N"))),
     "two symbols of one name": (1321, program(looped(statement()), Symbol("N"))),
     "two arguments of one name": (
-        1321, replace(program(looped(statement())), arguments=(Argument(X, "read"), Argument(X, "read"), Argument(Y, "write"))),
+        1321,
+        replace(program(looped(statement())), arguments=(Argument(X, "read"),) * 2 + (Argument(Y, "write"),)),
     ),
     "storage that hides an argument": (1321, program(Storage(buffer("y", F, "N"), looped(statement())))),
     "storage inside its like": (1321, program(Storage(T_ := buffer("u", F, 4), Storage(T_, looped(statement()))))),
@@ -88,28 +89,28 @@ BAD: dict[str, tuple[int, LoopProgram]] = {
         program(twice(lambda v: looped(statement(ONE, dim(v), reducer=Reducer(
             "mine", LEFT, RIGHT, (call("add" if v == "i" else "multiply", LEFT[0], RIGHT[0]),), (ONE,))), v))),
     ),
-    "too many indices": (1322, program(looped(statement(Load("x", (I, I), F))))),
+    "too many indices": (1322, program(looped(statement(Load("x", (ROW, ROW), F))))),
     "too few indices": (1322, program(looped(Compute("s", (Access("y", ()),), (ONE,))))),
     "rank of a loaded index": (1322, program(looped(statement(at=loaded("t", ()))))),
-    "value of another type": (1323, program(looped(statement(index(I))))),
-    "load of another type": (1323, program(looped(statement(Load("x", (I,), dtypes.float64) + 1)))),
+    "value of another type": (1323, program(looped(statement(index(ROW))))),
+    "load of another type": (1323, program(looped(statement(Load("x", (ROW,), dtypes.float64) + 1)))),
     "init of another type": (1323, program(looped(statement(reducer=SUM, init=(constant(1, INT),))))),
     "reducer of another type": (1323, program(looped(statement(reducer=reducer("sum", INT))))),
     "accumulation of another type": (1323, program(looped(statement(reducer=SUM, accumulate=dtypes.float64)))),
-    "operands that do not fit": (1323, program(looped(statement(Call("add", (LOAD, index(I)), F))))),
+    "operands that do not fit": (1323, program(looped(statement(Call("add", (LOAD, index(ROW)), F))))),
     "a call of the wrong type": (1323, program(looped(statement(Call("add", (LOAD, LOAD), INT))))),
-    "a bitcast of another width": (1323, program(looped(statement(Call("bitcast", (index(I),), F))))),
+    "a bitcast of another width": (1323, program(looped(statement(Call("bitcast", (index(ROW),), F))))),
     "more values than targets": (1323, program(looped(statement(values=(LOAD, LOAD))))),
     "a copy between types": (
-        1323, program(looped(AsyncCopy("c", Access("y", (I,)), Access("t", (dim(0),)), "g"))),
+        1323, program(looped(AsyncCopy("c", Access("y", (ROW,)), Access("t", (dim(0),)), "g"))),
     ),
-    "a product of variables": (1324, program(looped(looped(statement(at=I * J), "j")))),
-    "a quotient by a variable": (1324, program(looped(looped(statement(at=I // (J + 1)), "j")))),
-    "a guard with a product": (1324, program(looped(looped(statement(guards=(I * J,)), "j")))),
-    "an index loaded from floats": (1324, program(looped(statement(at=loaded("x", (I,)))))),
-    "past the end": (1325, program(looped(statement(Load("x", (I + 1,), F))))),
-    "before the start": (1325, program(looped(statement(at=I - 1)))),
-    "past the end of a constant": (1325, program(looped(statement(Load("t", (I,), INT)), extent=5))),
+    "a product of variables": (1324, program(looped(looped(statement(at=ROW * J), "j")))),
+    "a quotient by a variable": (1324, program(looped(looped(statement(at=ROW // (J + 1)), "j")))),
+    "a guard with a product": (1324, program(looped(looped(statement(guards=(ROW * J,)), "j")))),
+    "an index loaded from floats": (1324, program(looped(statement(at=loaded("x", (ROW,)))))),
+    "past the end": (1325, program(looped(statement(Load("x", (ROW + 1,), F))))),
+    "before the start": (1325, program(looped(statement(at=ROW - 1)))),
+    "past the end of a constant": (1325, program(looped(statement(Load("t", (ROW,), INT)), extent=5))),
     "a reduction variable that is no loop": (1326, program(looped(statement(reducer=SUM, reduction=("k",))))),
     "an init without a reducer": (1326, program(looped(statement(init=(ONE,))))),
     "reduction variables without a reducer": (1326, program(looped(statement(reduction=("i",))))),
@@ -119,10 +120,10 @@ BAD: dict[str, tuple[int, LoopProgram]] = {
         1327, program(looped(looped(statement(), kind="vectorized"), "j", kind="vectorized")),
     ),
     "read-only written": (1328, program(looped(statement(ONE, target="x")))),
-    "read-only copied to": (1328, program(looped(AsyncCopy("c", Access("x", (I,)), Access("y", (I,)), "g")))),
+    "read-only copied to": (1328, program(looped(AsyncCopy("c", Access("x", (ROW,)), Access("y", (ROW,)), "g")))),
     "a negative extent": (1329, program(looped(statement(), extent=-2))),
     "a negative shape": (1329, program(Storage(buffer("u", F, -N), looped(statement())))),
-    "arity": (1330, program(looped(Compute("s", (Access("y", (I,)),) * 2, (LOAD, LOAD), SUM)))),
+    "arity": (1330, program(looped(Compute("s", (Access("y", (ROW,)),) * 2, (LOAD, LOAD), SUM)))),
     "a reducer of uneven parts": (1330, program(looped(statement(reducer=Reducer("m", LEFT, RIGHT, (), (ONE,)))))),
     "a reducer over one name": (1330, program(looped(statement(reducer=Reducer("m", LEFT, LEFT, LEFT, (ONE,)))))),
     "a reducer of two types": (
@@ -148,7 +149,9 @@ def test_each_fault(what: str) -> None:
 
 def test_all_faults_at_once() -> None:
     bad = sequence(
-        looped(statement(Load("z", (I,), F))), looped(statement(ONE, J), "k"), looped(statement(ONE, dim("m"), "x"), "m")
+        looped(statement(Load("z", (ROW,), F))),
+        looped(statement(ONE, J), "k"),
+        looped(statement(ONE, dim("m"), "x"), "m"),
     )
     with pytest.raises(VerificationError) as caught:
         verify(program(bad))
@@ -159,16 +162,16 @@ def test_all_faults_at_once() -> None:
 
 GOOD: dict[str, LoopProgram] = {
     "plain": program(looped(statement())),
-    "extent zero": program(looped(statement(Load("x", (I + 7,), F)), extent=0)),
+    "extent zero": program(looped(statement(Load("x", (ROW + 7,), F)), extent=0)),
     "an unused symbol": program(looped(statement()), Symbol("unused")),
-    "clamped": program(looped(statement(Load("x", (minimum(maximum(I - 1, 0), N - 1),), F)))),
-    "guarded": program(looped(statement(Load("x", (I + 1,), F), guards=(N - I - 2,)))),
-    "loaded": program(looped(statement(Load("x", (loaded("t", (I,)),), F)), extent=4)),
+    "clamped": program(looped(statement(Load("x", (minimum(maximum(ROW - 1, 0), N - 1),), F)))),
+    "guarded": program(looped(statement(Load("x", (ROW + 1,), F), guards=(N - ROW - 2,)))),
+    "loaded": program(looped(statement(Load("x", (loaded("t", (ROW,)),), F)), extent=4)),
     "strided by symbols": program(
-        Storage(buffer("u", F, N * 3), looped(looped(statement(ONE, I * 3 + J, "u"), "j", 3))), Symbol("M", 1)
+        Storage(buffer("u", F, N * 3), looped(looped(statement(ONE, ROW * 3 + J, "u"), "j", 3))), Symbol("M", 1)
     ),
-    "divided by symbols": program(looped(statement(Load("x", (I // N,), F)))),
-    "prefetch past the end": program(looped(sequence(Prefetch("p", Access("x", (I + 64,))), statement()))),
+    "divided by symbols": program(looped(statement(Load("x", (ROW // N,), F)))),
+    "prefetch past the end": program(looped(sequence(Prefetch("p", Access("x", (ROW + 64,))), statement()))),
     "one storage twice": program(twice(lambda v: Storage(buffer("u", F, 4), looped(statement(ONE, dim(v)), v)))),
     "other symbols may be enough": program(looped(statement(), extent=dim("M")), Symbol("M", 1)),
     "unrolled in vectorized": program(looped(looped(statement(), "j", 2, "unrolled"), kind="vectorized")),

@@ -15,6 +15,7 @@ import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias
+from typing import cast as typing_cast
 
 from tilework import dtypes
 from tilework.compute.notation import Axis, Computation, Stage
@@ -112,7 +113,17 @@ class Guarded:
     guards: tuple[Dim, ...]
 
 
-Body: TypeAlias = "Expression | tuple[Expression, ...] | Reduction | Guarded"
+Body: TypeAlias = Expression | tuple[Expression, ...] | Reduction | Guarded
+Definition: TypeAlias = (
+    Callable[[], Body]
+    | Callable[[Dim], Body]
+    | Callable[[Dim, Dim], Body]
+    | Callable[[Dim, Dim, Dim], Body]
+    | Callable[[Dim, Dim, Dim, Dim], Body]
+    | Callable[[Dim, Dim, Dim, Dim, Dim], Body]
+    | Callable[[Dim, Dim, Dim, Dim, Dim, Dim], Body]
+)
+"""A function of one dim per dimension (of any number, whatever the type says)."""
 
 
 def _places(buffer: Buffer, place: Place | tuple[Place, ...]) -> tuple[Dim, ...]:
@@ -272,16 +283,14 @@ def not_equal(a: Expression, b: Operand) -> Expression:
 
 
 # -- stages ------------------------------------------------------------------------------------------------------------
-def compute(
-    name: str, shape: Iterable[IntLike | Axis], body: Callable[..., Body], *, reads: Sequence[Tensor] = ()
-) -> Tensor:
+def compute(name: str, shape: Iterable[IntLike | Axis], body: Definition, *, reads: Sequence[Tensor] = ()) -> Tensor:
     """A tensor of this shape whose element at (i, j, ...) is `body(i, j, ...)`; see `compute_several`."""
     (only,) = compute_several((name,), shape, body, reads=reads)
     return only
 
 
 def compute_several(
-    names: Sequence[str], shape: Iterable[IntLike | Axis], body: Callable[..., Body], *, reads: Sequence[Tensor] = ()
+    names: Sequence[str], shape: Iterable[IntLike | Axis], body: Definition, *, reads: Sequence[Tensor] = ()
 ) -> tuple[Tensor, ...]:
     """Several tensors defined by one statement: `body` returns an expression for each, or one reduction of them.
 
@@ -299,7 +308,8 @@ def compute_several(
         entry if isinstance(entry, Axis) else Axis(label, dim(entry))
         for entry, label in zip(entries, labels, strict=True)
     )
-    result = body(*(dim(axis.name) for axis in axes))
+    called = typing_cast("Callable[..., Body]", body)
+    result = called(*(dim(axis.name) for axis in axes))
     extents = tuple(axis.extent for axis in axes)
     if isinstance(result, Reduction):
         values, types = result.values, result.types
@@ -331,7 +341,11 @@ def scatter(
 
     `place` may hold loaded elements (`Tensor.at`), and two points may meet. `axes` are `reduce_axis`es.
     """
-    copy = compute(f"{name}.copy", old.shape, lambda *i: old[i])
+
+    def same(*place: Dim) -> Expression:
+        return old[place]
+
+    copy = compute(f"{name}.copy", old.shape, same)
     found = built_in_reducer(reducer, old.dtype) if isinstance(reducer, str) else reducer
     target = Buffer(name, old.shape, old.dtype)
     first = replace(copy.stages[-1], targets=(target,))
@@ -372,9 +386,7 @@ def computation(
     used = dict.fromkeys(found for extent in extents for found in sorted(extent.names()))
     kept = [described.get(found, Symbol(found, 1)) for found in used]
     kept += [symbol for symbol in described.values() if symbol.name not in used]
-    return Computation(
-        name, tuple(t.buffer for t in inputs), tuple(t.buffer for t in outputs), stages, tuple(kept)
-    )
+    return Computation(name, tuple(t.buffer for t in inputs), tuple(t.buffer for t in outputs), stages, tuple(kept))
 
 
 def _unique_axes(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:

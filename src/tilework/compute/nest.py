@@ -43,9 +43,7 @@ def loop_program(computation: Computation) -> LoopProgram:
     for temporary in reversed(computation.temporaries):
         body = Storage(temporary, body)
     written = {target.name for stage in computation.stages for target in stage.targets}
-    arguments = [
-        Argument(b, _access(b, computation) if b.name in written else "read") for b in computation.inputs
-    ]
+    arguments = [Argument(b, _access(b, computation) if b.name in written else "read") for b in computation.inputs]
     known = {buffer.name for buffer in computation.inputs}
     arguments += [Argument(b, _access(b, computation)) for b in computation.outputs if b.name not in known]
     return LoopProgram(computation.name, tuple(arguments), body, computation.symbols)

@@ -1,7 +1,7 @@
 """Computations as a person would write them.
 
-    computation matmul: a: float32[M, K], b: float32[K, N] -> c: float32[M, N]
-      c[i, j] = sum over k < K of a[i, k] * b[k, j]  from 0.0  for i < M, j < N
+computation matmul: a: float32[M, K], b: float32[K, N] -> c: float32[M, N]
+  c[i, j] = sum over k < K of a[i, k] * b[k, j]  from 0.0  for i < M, j < N
 """
 
 from __future__ import annotations

@@ -203,4 +203,3 @@ def _tells_apart(entry: Dim, free: set[str], extents: dict[str, Dim], bounds: Bo
 
 def _least(name: str, strides: dict[str, Dim], bounds: Bounds) -> bool:
     return all((other - strides[name]).bounds(bounds)[0] >= 0 for other in strides.values())
-

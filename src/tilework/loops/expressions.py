@@ -20,7 +20,7 @@ Scalar: TypeAlias = bool | int | float
 
 
 class Expression:
-    """Base of scalar expressions; has `dtype`. Python operators build calls (comparisons by `call`, `==` is identity)."""
+    """Base of scalar expressions; has `dtype`. Python operators build calls (not comparisons: `==` is identity)."""
 
     dtype: DType
 
@@ -79,7 +79,7 @@ class Index(Expression):
 
 @dataclass(frozen=True, eq=False)
 class Call(Expression):
-    """A scalar function of `loops.functions` applied to expressions; `cast` and `bitcast` name their type in `dtype`."""
+    """A scalar function of `loops.functions` applied to expressions; `cast` and `bitcast` convert to `dtype`."""
 
     function: str
     arguments: tuple[Expression, ...]
@@ -115,7 +115,7 @@ def like(value: Operand, other: Expression) -> Expression:
 
 
 def call(function: str, *arguments: Operand) -> Expression:
-    """Apply a scalar function. Python numbers take the type of the first expression operand (for `select`: of the last).
+    """Apply a scalar function. Python numbers take the type of the first expression operand (`select`: of the last).
 
     Raises `UsageError` 1001 for an unknown function, `LoopProgramError` 1301 for operands that do not fit.
     """
@@ -145,6 +145,7 @@ def index(value: Dim | int | str, dtype: DType = dtypes.int64) -> Index:
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:
+    """The operands of a call; nothing for a leaf."""
     return expression.arguments if isinstance(expression, Call) else ()
 
 

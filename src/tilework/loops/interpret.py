@@ -16,7 +16,9 @@ import numpy as np
 from tilework.dims import Dim
 from tilework.dtypes import DType, dtype_of
 from tilework.errors import LoopProgramError, RunError
-from tilework.loops.interpret_source import Held, Site, Source, held_type
+from tilework.loops.interpret_emitter import Held, Site
+from tilework.loops.interpret_source import Source
+from tilework.loops.interpret_values import held_type
 from tilework.loops.program import Argument, LoopProgram
 from tilework.loops.scalar_values import round_float
 
@@ -117,9 +119,7 @@ def _bind(program: LoopProgram, arrays: Mapping[str, Array], symbols: Mapping[st
             )
         dtype = argument.buffer.dtype
         if array.dtype != dtype.numpy and not (dtype.is_floating and array.dtype == np.float64):
-            raise LoopProgramError(
-                1310, f"{argument.buffer.name} holds {array.dtype}, not {dtype}", where=program.name
-            )
+            raise LoopProgramError(1310, f"{argument.buffer.name} holds {array.dtype}, not {dtype}", where=program.name)
     _check_overlap(program.arguments, arrays)
     return values
 

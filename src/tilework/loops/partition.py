@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tilework.dims import Bound, Dim, Extreme, FloorDiv, Loaded, Mod, dim, maximum, minimum, symbol_bounds
+from tilework.dims import Bound, Dim, dim, maximum, minimum, symbol_bounds
 from tilework.loops.expressions import Expression, Load, cast
 from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import (
@@ -30,6 +30,7 @@ from tilework.loops.program import (
     with_children,
 )  # fmt: skip
 from tilework.loops.program import Sequence as SequenceNode
+from tilework.loops.ranges import extremes, quotient, weight, whole_range
 from tilework.loops.substitute import fresh_copy, fresh_name, loop_names, substitute
 
 _SINGLES = 16
@@ -161,7 +162,7 @@ class _Partition:
         for place, guard, slope in self._open_guards(loop, outer):
             seen = True
             rest = guard - dim(loop.variable) * slope
-            low, high = _whole_range(rest, place.inner)
+            low, high = whole_range(rest, place.inner)
             if low is None or high is None:
                 continue
             # the points where it starts (stops) to hold somewhere, and everywhere
@@ -230,7 +231,7 @@ class _Partition:
         cut = maximum(minimum(*least), 0).simplify(bounds)
         # A guard that came to name a reduction variable would no longer hold back the start.
         reduced = {v for n in walk(loop.body) if isinstance(n, Compute) and n.init is not None for v in n.reduction}
-        if _weight(cut) > _HEAVIEST or cut.names() & reduced:
+        if weight(cut) > _HEAVIEST or cut.names() & reduced:
             return None
         if cut in (dim(0), loop.extent) or not self._afford(loop, 3):
             return None
@@ -305,7 +306,7 @@ class _Partition:
         """Whether a <= b whatever the names are."""
         if self._range(b - a, outer)[0] >= 0:
             return True
-        left, right = _quotient(a), _quotient(b)
+        left, right = quotient(a), quotient(b)
         if left is None or right is None or left.denominator != right.denominator:
             return False
         return self._range(right.numerator - left.numerator, outer)[0] >= 0
@@ -317,7 +318,6 @@ class _Partition:
         self._left -= size
         return True
 
-
     def _open_guards(self, loop: Loop, outer: tuple[Loop, ...]) -> Iterator[tuple[_Place, Dim, int]]:
         """Guards below a loop that may fail, and are an integer times its variable plus what the variable is not in."""
         for place in _places(loop.body, ()):
@@ -327,49 +327,6 @@ class _Partition:
                     continue
                 if self._range(guard, (*outer, loop, *place.inner))[0] < 0:
                     yield place, guard, slope
-
-
-def extremes(value: Dim, loops: Sequence[Loop]) -> tuple[Dim | None, Dim | None]:
-    """The least and greatest value over the loops' ranges, free of their variables; None where it cannot be said."""
-    low = high = value
-    for loop in reversed(loops):
-        last = loop.extent - 1
-        for side in (low, high):
-            if loop.variable in side.names() and not side.affine_in((loop.variable,)):
-                return None, None
-        low = low.substitute({loop.variable: dim(0) if low.coefficient(loop.variable) > 0 else last})
-        high = high.substitute({loop.variable: last if high.coefficient(loop.variable) > 0 else dim(0)})
-    return low, high
-
-
-def _whole_range(value: Dim, loops: Sequence[Loop]) -> tuple[int | None, int | None]:
-    """The least and greatest value as integers, from extremes or from intervals."""
-    low, high = extremes(value, loops)
-    if low is not None and high is not None:
-        return low.value, high.value
-    bounds: dict[str, tuple[Bound, Bound]] = {}
-    for loop in loops:
-        bounds[loop.variable] = (0, max(0, loop.extent.bounds(bounds)[1] - 1))
-    a, b = value.bounds(bounds)
-    if a in (float("-inf"), float("inf")) or b in (float("-inf"), float("inf")):
-        return None, None
-    return int(a), int(b)
-
-
-def _weight(value: Dim) -> int:
-    """How many names and operations a dim holds."""
-    total = 0
-    for monomial, _ in value.terms:
-        for atom in monomial:
-            total += 1
-            match atom:
-                case str():
-                    pass
-                case FloorDiv(numerator=above, denominator=below) | Mod(value=above, modulus=below):
-                    total += _weight(above) + _weight(below)
-                case Extreme(arguments=arguments) | Loaded(index=arguments):
-                    total += sum(map(_weight, arguments))
-    return total
 
 
 def _places(node: Node, inner: tuple[Loop, ...]) -> Iterator[_Place]:
@@ -428,15 +385,3 @@ def _touched(node: Node) -> set[str]:
             return {node.target.buffer, node.source.buffer}
         case _:
             return set()
-
-
-def _quotient(value: Dim) -> FloorDiv | None:
-    """The value as one quotient by an integer: n // k + m is (n + k m) // k."""
-    if len(value.terms) != 1 or value.terms[0][1] != 1 or len(value.terms[0][0]) != 1:
-        return None
-    atom = value.terms[0][0][0]
-    if not isinstance(atom, FloorDiv) or atom.denominator.terms:
-        return None
-    return FloorDiv(atom.numerator + atom.denominator * value.constant, atom.denominator)
-
-

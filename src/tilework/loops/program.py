@@ -230,6 +230,7 @@ EMPTY = Sequence(())
 
 
 def children(node: Node) -> tuple[Node, ...]:
+    """The nodes directly below a node, in order."""
     match node:
         case Sequence(children=nodes):
             return nodes
@@ -248,6 +249,7 @@ def sequence(*nodes: Node) -> Node:
 
 
 def is_empty(node: Node) -> bool:
+    """Whether a node does nothing: a sequence of none."""
     return isinstance(node, Sequence) and not node.children
 
 

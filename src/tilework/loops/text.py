@@ -109,9 +109,7 @@ def _declared(buffer: Buffer) -> str:
     return f"{name_text(buffer.name)}: {buffer.dtype}{index_text(buffer.shape)}"
 
 
-def leaf_lines(
-    node: Compute | Prefetch | Barrier | AsyncCopy | AsyncWait, buffers: Mapping[str, Buffer]
-) -> list[str]:
+def leaf_lines(node: Compute | Prefetch | Barrier | AsyncCopy | AsyncWait, buffers: Mapping[str, Buffer]) -> list[str]:
     """The lines of a statement: `let`s, then the statement itself."""
     match node:
         case Compute():

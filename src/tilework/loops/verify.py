@@ -95,7 +95,8 @@ class _Verifier:
         self._symbols = {symbol.name for symbol in program.symbols}
         self._bounds: Bounds = {
             # a program over an empty range has nothing out of bounds: ask what happens from 1 on
-            name: (max(low, 1), max(high, 1)) for name, (low, high) in symbol_bounds(program.symbols).items()
+            name: (max(low, 1), max(high, 1))
+            for name, (low, high) in symbol_bounds(program.symbols).items()
         }
         self._read_only = {a.buffer.name for a in program.arguments if a.access == "read"}
         self._groups = {n.group for n in walk_nodes(program.body) if isinstance(n, AsyncCopy)}
