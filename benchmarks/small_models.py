@@ -143,6 +143,10 @@ def subjects(folder: Path, seed: int) -> list[Subject]:
     return found
 
 
+def _threads(count: int) -> str:
+    return "1 thread" if count == 1 else f"{count} threads"
+
+
 @dataclass
 class _Findings:
     """What was measured: rows to print, ratios by label, and what went wrong."""
@@ -168,7 +172,9 @@ def _warm(subject: Subject, threads: int, folder: Path, rounds: int, found: _Fin
                 share = excess(tilework.outputs(folder), reference.outputs(folder), subject.noise)
                 shares[case] = share
                 if not share <= 1:
-                    found.problems.append(f"{subject.label} {case}, {threads} threads: {share:.3g} times the tolerance")
+                    found.problems.append(
+                        f"{subject.label} {case}, {_threads(threads)}: {share:.3g} times the tolerance"
+                    )
             for case in subject.cases:
                 if case and case not in {f"batch {size}" for size in BATCHES}:
                     continue
@@ -177,13 +183,13 @@ def _warm(subject: Subject, threads: int, folder: Path, rounds: int, found: _Fin
                 taken = measure_workers(workers, rounds=rounds)
                 _row(subject, case, threads, taken, shares, found)
     except EngineError as problem:
-        found.problems.append(f"{subject.label}, {threads} threads: {problem}")
+        found.problems.append(f"{subject.label}, {_threads(threads)}: {problem}")
 
 
 def _row(
     subject: Subject, case: str, threads: int, taken: Samples, shares: Mapping[str, float], found: _Findings
 ) -> None:
-    label = ", ".join(part for part in (subject.label, case, f"{threads} threads") if part)
+    label = ", ".join(part for part in (subject.label, case, _threads(threads)) if part)
     ratio = taken.ratio(TILEWORK, ONNX_RUNTIME)
     found.samples[label], found.facts[label] = taken.seconds, taken.facts
     share = shares[case] if subject.label == MLP else max(shares.values())

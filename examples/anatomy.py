@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import textwrap
 from collections import Counter
 from collections.abc import Iterable, Iterator
 
@@ -12,7 +14,7 @@ from tilework.graph.text import to_text as graph_text
 from tilework.loops.text import program_text
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import step_count
-from tilework.plan.text import to_text as plan_text
+from tilework.plan.text import plan_text
 
 WIDTH = 116
 """Columns that a line may take."""
@@ -23,11 +25,26 @@ def fitted(line: str, width: int = WIDTH) -> str:
     return line if len(line) <= width else line[: width - 1] + "…"
 
 
+def shortened(text: str, most: int = 36) -> str:
+    """Return a text with long quoted names cut to their ends: real models have names like paths."""
+
+    def name(found: re.Match[str]) -> str:
+        quote, inside = found[1], found[2]
+        return f"{quote}{inside if len(inside) <= most else '…' + inside[1 - most :]}{quote}"
+
+    return re.sub(r"""(["`])([^"`]*)\1""", name, text)
+
+
+def wrapped(text: str) -> Iterator[str]:
+    """Yield a long list in lines, indented."""
+    yield from textwrap.wrap(text, WIDTH, initial_indent="  ", subsequent_indent="  ", break_long_words=False)
+
+
 def excerpt(lines: Iterable[str], most: int) -> Iterator[str]:
     """Yield the first lines, indented, and say how many are left out."""
     every = list(lines)
     for line in every[:most]:
-        yield fitted("  " + line)
+        yield fitted("  " + shortened(line))
     if len(every) > most:
         yield f"  … {len(every) - most} more lines"
 
@@ -56,7 +73,8 @@ def _graph(done: Compiled) -> Iterator[str]:
     yield ""
     yield f"GRAPH: {len(graph.nodes)} operators after simplification, {len(graph.constants)} constants, {size(held)}"
     yield fitted(f"  {frequent}, …" if len(operators) > 8 else f"  {frequent}")
-    yield from excerpt(graph_text(graph).splitlines(), 14)
+    lines = [line for line in graph_text(graph).splitlines() if not line.startswith("  constant ")]
+    yield from excerpt(lines, 16)
 
 
 def _regions(done: Compiled, values: dict[str, int]) -> Iterator[str]:
@@ -102,13 +120,16 @@ def _plan(done: Compiled, values: dict[str, int]) -> Iterator[str]:
     yield ""
     yield f"PLAN: {step_count(plan)} steps ({_counted(steps)}), {len(plan.buffers)} buffers ({_counted(places)})"
     yield f"  arena at batch 1: {size(arena)} for buffers of {size(apart)} that share it"
-    yield from excerpt(plan_text(plan).splitlines(), 14)
+    lines = plan_text(plan).splitlines()
+    first = next((place for place, line in enumerate(lines) if line.startswith("segment ")), 0)
+    yield from excerpt([line for line in lines[:first] if not line.startswith("  buffer ")], 12)
+    yield from excerpt(lines[first:], 12)
 
 
 def _stages(explanation: Explanation) -> Iterator[str]:
     yield ""
     yield f"COMPILE TIME: {explanation.total_milliseconds:.0f} ms"
-    yield "  " + ", ".join(f"{stage} {spent:.1f} ms" for stage, spent in explanation.compile_milliseconds)
+    yield from wrapped(", ".join(f"{stage} {spent:.1f} ms" for stage, spent in explanation.compile_milliseconds))
 
 
 def _flops(done: Compiled, kernel: RegionKernel, values: dict[str, int]) -> int:

@@ -19,7 +19,7 @@ from typing import Any
 from benchmarks.harness.onnx_engines import session
 from benchmarks.harness.result import MissingPeerError
 from benchmarks.harness.statistics import median, median_interval
-from examples.anatomy import anatomy, fitted
+from examples.anatomy import anatomy, fitted, wrapped
 from examples.detector import Array, Detector, Recorder, TileworkRunner, Verdict, model_file, package_folder
 from tilework.compiler.compile import compile_graph, lower_graph
 from tilework.compiler.options import CompileOptions
@@ -29,6 +29,8 @@ from tilework.runtime.executable import Executable
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 3
+TIMED_FILES = 100
+"""Files, spread evenly over all, that the two engines are timed on."""
 SETTLE_SECONDS = 0.05
 """A pause between the engines: idle workers of the one must not run beside the other."""
 
@@ -129,11 +131,12 @@ def show(package: Path, executable: Executable, reference: Any, threads: int, lo
     ours, theirs = ([detector.identify(ROOT / name) for name in files] for detector in detectors)
     print("\n".join(table(files, ours)))
     kinds = Counter(verdict.label for verdict in ours)
-    print(fitted(f"\n{len(files)} files: " + ", ".join(f"{count} {label}" for label, count in kinds.most_common())))
+    print(f"\n{len(files)} FILES:")
+    print("\n".join(wrapped(", ".join(f"{count} {label}" for label, count in kinds.most_common()))))
     found = differences(files, ours, theirs)
     print("\n".join(found) if found else "Tilework and ONNX Runtime name the same type for every file.")
     print(f"\nTIME of the network for a file, {threads} threads each:")
-    print("\n".join(times(executable, reference, recorder.feeds)))
+    print("\n".join(times(executable, reference, recorder.feeds[:: -(-len(recorder.feeds) // TIMED_FILES)])))
     print("\n".join(anatomy(lowered(), executable.explain(), batch=1)), flush=True)
     return 1 if found else 0
 

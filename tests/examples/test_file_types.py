@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from examples import file_types
-from examples.anatomy import excerpt, fitted
+from examples.anatomy import excerpt, fitted, shortened, wrapped
 from examples.detector import Recorder, Verdict
 
 SURE = Verdict("python", "Python source", 0.98765, by_network=True)
@@ -78,3 +78,5 @@ def test_lines_are_cut() -> None:
     assert fitted("x" * 200, 10) == "x" * 9 + "…"
     assert list(excerpt(["a", "b", "c"], 2)) == ["  a", "  b", "  … 1 more lines"]
     assert list(excerpt(["a"], 2)) == ["  a"]
+    assert shortened('x = "short" + `' + "long/" * 20 + "end`", 10) == 'x = "short" + `…/long/end`'
+    assert all(len(line) < 120 for line in wrapped(", ".join(["word"] * 100)))
