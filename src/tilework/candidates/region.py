@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
-from tilework.dims import Symbol
-from tilework.graph.graph import Constant, Graph, Node, Value
+from tilework.dims import Dim, Symbol
+from tilework.graph.graph import Attribute, Constant, Graph, Node, Value
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,6 +25,7 @@ class Region:
     outputs: tuple[Value, ...]
     scalars: tuple[Constant, ...] = ()
     symbols: tuple[Symbol, ...] = ()
+    """Those of the graph's that the region's shapes and attributes name."""
     constants: frozenset[str] = frozenset()
     """Names of the inputs whose contents are known at compile time: they may be stored in any layout."""
 
@@ -68,4 +69,19 @@ def region_of(graph: Graph, name: str, nodes: tuple[Node, ...]) -> Region:
             leaving.add(value_name)
     outputs = tuple(value for node in nodes for value in node.outputs if value.name in leaving)
     known = frozenset(name for name in inputs if name in constants)
-    return Region(name, nodes, tuple(inputs.values()), outputs, tuple(scalars.values()), graph.symbols, known)
+    needed = symbols_of((*inputs.values(), *(v for node in nodes for v in node.outputs)), nodes)
+    symbols = tuple(symbol for symbol in graph.symbols if symbol.name in needed)
+    return Region(name, nodes, tuple(inputs.values()), outputs, tuple(scalars.values()), symbols, known)
+
+
+def symbols_of(values: Iterable[Value], nodes: Iterable[Node]) -> set[str]:
+    """Names of the symbols in the shapes of values and the attributes of nodes."""
+    found = {name for value in values for extent in value.tensor.shape for name in extent.names()}
+    left: list[Attribute] = [attribute for node in nodes for attribute in node.attributes.values()]
+    while left:
+        entry = left.pop()
+        if isinstance(entry, Dim):
+            found |= entry.names()
+        elif isinstance(entry, tuple):
+            left.extend(entry)
+    return found

@@ -56,6 +56,8 @@ class _Planner:
         self.buffers: dict[str, PlanBuffer] = {}
         self.steps: list[Step] = []
         self.packed: dict[str, Constant] = {}
+        self.copies: dict[int, str] = {}
+        """The buffer that the copy into each copied output writes."""
         self.shared = {self.classes.of(name) for name in self.classes.first}
 
     def plan(self) -> Plan:
@@ -74,10 +76,12 @@ class _Planner:
                 self._kernel(item)
         for position, name in copied:
             self._copy(position, name)
-        outputs = tuple(self._output(position, name) for position, name in enumerate(graph.outputs))
+        named = zip(graph.outputs, _distinct(graph.outputs), strict=True)
+        outputs = tuple(self._output(position, name, shown) for position, (name, shown) in enumerate(named))
         bindings = input_bindings(inputs)
         unbound = {s.name for s in graph.symbols if not s.measured} - {b.symbol for b in bindings}
         used = {name for b in self.buffers.values() for d in b.shape for name in d.names()}
+        used |= {name for s in self.steps if isinstance(s, KernelStep) for d in s.symbols for name in d.names()}
         if unbound & used:
             raise CodegenError(
                 1653, f"no input's shape gives the symbol {min(unbound & used)} its value",
@@ -126,6 +130,13 @@ class _Planner:
             self.buffers[value.name] = found
         return found
 
+    def _fresh(self, stem: str) -> str:
+        """A name for a buffer that is no value of the graph; values may be called anything."""
+        name = stem
+        while name in self.buffers or name in self.graph.values:
+            name += "_"
+        return name
+
     def _kernel(self, item: RegionKernel) -> None:
         region, kernel = item.region, item.kernel
         values = (*region.inputs, *region.outputs)
@@ -137,7 +148,7 @@ class _Planner:
             self._buffer(packed[value.name].value if value.name in packed else value).name for value in values
         ]
         for extra in kernel.signature.buffers[len(values) :]:
-            name = f"{region.name}.{extra.name}"
+            name = self._fresh(f"{region.name}.{extra.name}")
             self.buffers[name] = PlanBuffer(name, extra.shape, extra.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)
             arguments.append(name)
         symbols = tuple(Dim((((symbol.name,), 1),)) for symbol in kernel.signature.symbols)
@@ -148,7 +159,7 @@ class _Planner:
 
     def _copy(self, position: int, name: str) -> None:
         value = self.graph.values[name]
-        target = f"output {position}"
+        target = self.copies[position] = self._fresh(f"output {position}")
         changed = self._mutates(position)
         into = OutputPlace(position) if changed is None else InputPlace(changed)
         self.buffers[target] = PlanBuffer(
@@ -156,11 +167,10 @@ class _Planner:
         )
         self.steps.append(CopyStep(f"copy {position}", self._buffer(value).name, target, origin=name))
 
-    def _output(self, position: int, name: str) -> PlanOutput:
+    def _output(self, position: int, name: str, shown: str) -> PlanOutput:
         value = self.graph.values[name]
-        copied = f"output {position}"
-        buffer = copied if copied in self.buffers else self._buffer(value).name
-        return PlanOutput(name, value.tensor, buffer, self.signature.outputs[position])
+        buffer = self.copies.get(position) or self._buffer(value).name
+        return PlanOutput(shown, value.tensor, buffer, self.signature.outputs[position])
 
     def _guards(self) -> tuple[Guard, ...]:
         """Conditions on the symbols: what divides them, and what each operator needs for its indices to stay inside."""
@@ -177,3 +187,16 @@ class _Planner:
                     where = node_location(node)
                     found.append(Guard(needed, "nonnegative", f"{where} needs {needed} >= 0"))
         return tuple(found)
+
+
+def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The names of outputs, those told apart by a number that several have: one value may be returned twice."""
+    taken = set(names)
+    found: list[str] = []
+    for name in names:
+        shown, count = name, 1
+        while shown in found or (count > 1 and shown in taken):
+            count += 1
+            shown = f"{name}.{count}"
+        found.append(shown)
+    return tuple(found)

@@ -1,0 +1,712 @@
+"""Random typed graphs over every operator that has a definition, and data for them.
+
+Values are whole numbers small enough that every sum and product of them is exact, in any order: results can then be
+compared bit for bit. A value that comes from a function that is not exact is marked `rough`; only operators whose error
+is easily bounded are applied to it (`error_bounds`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, TypeVar
+
+import numpy as np
+
+from tilework import dtypes
+from tilework.dims import Dim, Symbol, dim, product
+from tilework.dtypes import DType
+from tilework.graph.graph import Array, Graph, Value
+from tilework.ops.builder import GraphBuilder
+
+Item = TypeVar("Item")
+
+
+class Choices(Protocol):
+    """Where the choices come from: hypothesis, which makes failures small, or a generator of numbers."""
+
+    def integer(self, low: int, high: int) -> int:
+        """A number from `low` to `high`, both possible."""
+        ...
+
+
+class Numbers:
+    """Choices from a seed."""
+
+    def __init__(self, seed: int) -> None:
+        self._generator = np.random.default_rng(seed)
+
+    def integer(self, low: int, high: int) -> int:
+        return int(self._generator.integers(low, high + 1))
+
+
+SYMBOLS = (Symbol("N", 0, 40), Symbol("M", 1, 40))
+SYMBOL_VALUES = ({"N": 3, "M": 1}, {"N": 0, "M": 5}, {"N": 17, "M": 2}, {"N": 1, "M": 16}, {"N": 8, "M": 9})
+LARGEST = 1500
+"""Most elements of a value, symbols counted as 8."""
+
+FLOATS = (dtypes.float32, dtypes.float32, dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
+INTEGERS = (
+    dtypes.int64, dtypes.int32, dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.uint32, dtypes.uint64,
+)  # fmt: skip
+WHOLE_LIMIT = {
+    "float64": 1 << 53, "float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8,
+}  # fmt: skip
+"""Whole numbers up to here are exact."""
+LARGEST_ROUGH = {
+    "float64": 1e200, "float32": 1e30, "float16": 2e4, "bfloat16": 1e30,
+}  # fmt: skip
+"""Magnitudes that stay well within a type, whatever is rounded on the way."""
+
+ROUGH_UNARY = (
+    "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "sine", "cosine", "tan", "sinh",
+    "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "sqrt", "rsqrt",
+)  # fmt: skip
+EXACT_UNARY = ("negate", "abs", "sign", "floor", "ceil", "truncate", "round_nearest_even")
+EXACT_BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
+INTEGER_BINARY = (
+    "divide", "remainder", "floor_remainder", "power", "shift_left", "shift_right_logical", "shift_right_arithmetic",
+    "and", "or", "xor",
+)  # fmt: skip
+DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
+
+
+@dataclass(frozen=True)
+class Known:
+    """A value of the graph and what is known of its elements."""
+
+    value: Value
+    bound: float
+    """Magnitude that no finite element exceeds."""
+    rough: bool = False
+
+    @property
+    def dtype(self) -> DType:
+        return self.value.tensor.dtype
+
+    @property
+    def shape(self) -> tuple[Dim, ...]:
+        return self.value.tensor.shape
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+
+class Unsuitable(Exception):
+    """The operator drawn cannot be applied here."""
+
+
+@dataclass
+class RandomGraph:
+    """Draws one graph, node by node. `special`: floating inputs hold NaN, infinities and negative zeros too."""
+
+    choices: Choices
+    special: bool = False
+    symbolic: bool = True
+    builder: GraphBuilder = field(init=False)
+    known: list[Known] = field(default_factory=list[Known])
+    operators: list[str] = field(default_factory=list[str])
+
+    def __post_init__(self) -> None:
+        self.builder = GraphBuilder("random", SYMBOLS if self.symbolic else ())
+
+    # -- choices -------------------------------------------------------------------------------------------------------
+    def pick(self, items: Sequence[Item]) -> Item:
+        return items[self.choices.integer(0, len(items) - 1)]
+
+    def chance(self, percent: int) -> bool:
+        return self.choices.integer(0, 99) >= 100 - percent
+
+    def some(self, count: int) -> list[int]:
+        return [k for k in range(count) if self.choices.integer(0, 1)]
+
+    def permutation(self, count: int) -> list[int]:
+        left = list(range(count))
+        return [left.pop(self.choices.integer(0, len(left) - 1)) for _ in range(count)]
+
+    def extent(self) -> Dim:
+        if self.symbolic and self.chance(25):
+            return self.pick([dim("N"), dim("M"), dim("N") + 1, dim("M") * 2])
+        return dim(self.pick((1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 0)))
+
+    def shape(self, most: int = 4) -> list[Dim]:
+        found: list[Dim] = []
+        for _ in range(self.choices.integer(0, most)):
+            extent = self.extent()
+            if size_of([*found, extent]) <= LARGEST:
+                found.append(extent)
+        return found
+
+    def dtype(self) -> DType:
+        kind = self.choices.integer(0, 19)
+        if kind < 13:
+            return self.pick(FLOATS)
+        if kind < 18:
+            return self.pick(INTEGERS)
+        return dtypes.boolean
+
+    def value(self, suits: Callable[[Known], bool] = lambda _: True) -> Known:
+        found = [known for known in self.known if suits(known)]
+        if not found:
+            raise Unsuitable
+        # later ones first, so that chains grow
+        return found[-1 - min(self.choices.integer(0, len(found) - 1), self.choices.integer(0, len(found) - 1))]
+
+    # -- building ------------------------------------------------------------------------------------------------------
+    def apply(self, name: str, *operands: Known | Value, bound: float, rough: bool = False, **attributes: Any) -> Known:
+        given = [operand.value if isinstance(operand, Known) else operand for operand in operands]
+        rough = rough or any(isinstance(operand, Known) and operand.rough for operand in operands)
+        made = self.builder.apply_one(name, *given, **attributes)
+        found = Known(made, bound, rough and made.tensor.dtype.is_floating)
+        self.operators.append(name)
+        self.known.append(found)
+        return found
+
+    def constant(self, value: Any, dtype: DType) -> Value:
+        return self.builder.constant(np.asarray(value).astype(dtype.numpy))
+
+    def bounded(self, known: Known, bound: int) -> Known:
+        """The value with its elements moved into -bound .. bound."""
+        if known.bound <= bound or known.dtype.kind == "boolean":
+            return known
+        low = 0 if known.dtype.kind == "unsigned" else -bound
+        return self.apply(
+            "clamp", self.constant(low, known.dtype), known, self.constant(bound, known.dtype), bound=bound
+        )
+
+    def fits(self, dtype: DType, bound: float, rough: bool) -> None:
+        if dtype.is_floating and bound > (LARGEST_ROUGH if rough else WHOLE_LIMIT)[dtype.name]:
+            raise Unsuitable
+
+    def partner(self, known: Known, *, rough: bool = True) -> Known:
+        """Another value of the same type that broadcasts with this one: a known one, or a constant."""
+
+        def suits(other: Known) -> bool:
+            return other.dtype == known.dtype and broadcasts(other.shape, known.shape) and (rough or not other.rough)
+
+        if self.chance(75):
+            return self.value(suits)
+        shape = [extent.value if extent.value is not None and self.chance(60) else 1 for extent in known.shape]
+        return self.new_constant(known.dtype, shape[self.choices.integer(0, len(shape)) :])
+
+    def new_constant(self, dtype: DType, shape: Sequence[int]) -> Known:
+        array = numbers(np.random.default_rng(self.choices.integer(0, 9)), dtype, tuple(shape), special=False)
+        found = Known(self.builder.constant(array), largest(dtype))
+        self.known.append(found)
+        return found
+
+    def start(self, count: int) -> None:
+        """Inputs; the first two show the symbols."""
+        shapes = [[dim("N"), dim(3)], [dim("M"), dim("N")], *(self.shape() for _ in range(count))]
+        for number, shape in enumerate(shapes if self.symbolic else shapes[2:]):
+            dtype = dtypes.float32 if number < 2 else self.dtype()
+            self.known.append(Known(self.builder.input(f"in{number}", dtype, *shape), largest(dtype)))
+
+    def grow(self) -> None:
+        """One more operator, or several for one."""
+        kinds = (
+            self.unary, self.binary, self.unary, self.binary, self.movement, self.movement, self.movement, self.reduction,
+            self.contraction, self.indexing, self.rough_function, self.change_type, self.choice, self.window, self.source,
+        )  # fmt: skip
+        held = len(self.known)
+        try:
+            self.pick(kinds)()
+        except Unsuitable:
+            return
+        self.known = [k for n, k in enumerate(self.known) if n < held or size_of(k.shape) <= LARGEST]
+
+    def finish(self) -> Graph:
+        """The graph; outputs are any values: results, inputs, constants, the same one twice."""
+        outputs = [self.known[-1].value]
+        for _ in range(self.choices.integer(0, 3)):
+            outputs.append(self.value().value)
+        return self.builder.build(outputs)
+
+    # -- operators -----------------------------------------------------------------------------------------------------
+    def unary(self) -> None:
+        x = self.value()
+        if x.dtype.kind == "boolean":
+            self.apply("not", x, bound=1)
+        elif x.dtype.is_integer:
+            name = self.pick(("negate", "abs", "sign", "not", "population_count"))
+            self.apply(name, x, bound=largest(x.dtype, whole=True))
+        elif x.rough:
+            self.apply(self.pick(("negate", "abs")), x, bound=x.bound)
+        elif self.chance(15):
+            self.apply(self.pick(("is_nan", "is_inf")), x, bound=1)
+        else:
+            self.apply(self.pick(EXACT_UNARY), x, bound=x.bound)
+
+    def binary(self) -> None:
+        x = self.value()
+        if x.dtype.kind == "boolean":
+            self.apply(self.pick(("and", "or", "xor", "maximum", "minimum")), x, self.partner(x), bound=1)
+            return
+        y = self.partner(x)
+        if self.choices.integer(0, 1):
+            x, y = y, x
+        if x.dtype.is_integer:
+            name = self.pick((*EXACT_BINARY, *INTEGER_BINARY))
+            self.apply(name, x, y, bound=largest(x.dtype, whole=True))
+            return
+        rough = x.rough or y.rough
+        if not rough and self.chance(20):
+            self.apply("compare", x, y, bound=1, direction=self.pick(DIRECTIONS))
+            return
+        name = self.pick(EXACT_BINARY if rough or self.chance(80) else ("remainder", "floor_remainder"))
+        limit = WHOLE_LIMIT[x.dtype.name]
+        most = int(limit**0.5) if name == "multiply" else limit // 2
+        if not rough and name in ("multiply", "add", "subtract"):
+            x, y = self.bounded(x, most), self.bounded(y, most)
+        bound = {"multiply": x.bound * y.bound, "maximum": max(x.bound, y.bound), "minimum": max(x.bound, y.bound)}.get(
+            name, x.bound + y.bound
+        )
+        self.fits(x.dtype, bound, rough)
+        self.apply(name, x, y, bound=bound)
+
+    def choice(self) -> None:
+        x = self.value()
+        if self.choices.integer(0, 1) and x.dtype.kind != "boolean":
+            self.bounded(x, self.pick((1, 2, 3)))
+            return
+        predicate = self.value(lambda k: k.dtype.kind == "boolean" and broadcasts(k.shape, x.shape))
+        y = self.partner(x)
+        if not broadcasts(y.shape, predicate.shape):
+            raise Unsuitable
+        self.apply("select", predicate, x, y, bound=max(x.bound, y.bound))
+
+    def change_type(self) -> None:
+        x = self.value()
+        target = self.dtype()
+        if x.rough:
+            if not target.is_floating:
+                raise Unsuitable
+            self.fits(target, x.bound, rough=True)
+        elif x.dtype.is_integer and target.is_integer and target.bits == x.dtype.bits:
+            self.apply("bitcast_convert", x, bound=largest(target, whole=True), dtype=target)
+            return
+        elif target.is_floating:
+            x = self.bounded(x, int(min(WHOLE_LIMIT[target.name], largest(x.dtype, whole=True))))
+        bound = x.bound if target.is_floating else largest(target, whole=True)
+        self.apply("convert", x, bound=bound, dtype=target)
+
+    def rough_function(self) -> None:
+        x = self.value(lambda k: k.dtype.is_floating and not k.rough)
+        if self.chance(25):
+            x = self.bounded(x, 4)
+            y = self.bounded(self.partner(x, rough=False), 4)
+            if y.dtype != x.dtype:
+                raise Unsuitable
+            # the sign of a zero is not promised at every level: no divisor may show it
+            name = self.pick(("divide", "power", "atan2"))
+            positive = self.apply("abs", y, bound=y.bound)
+            if name == "divide":
+                self.apply(name, x, positive, bound=x.bound, rough=True)
+            else:
+                base = self.apply("abs", x, bound=x.bound)
+                first, second = (base, positive) if name == "power" else (positive, base)
+                bound = base.bound**positive.bound if name == "power" else 4.0
+                self.fits(x.dtype, bound, rough=True)
+                self.apply(name, first, second, bound=bound, rough=True)
+            return
+        if self.chance(25) and x.rank:
+            x = self.bounded(x, 8)
+            name = self.pick(("softmax", "log_softmax"))
+            bound = 1 if name == "softmax" else 2 * x.bound + 10
+            self.apply(name, x, bound=bound, rough=True, dimension=self.choices.integer(0, x.rank - 1))
+            return
+        name = self.pick(ROUGH_UNARY)
+        x = self.bounded(x, 8)
+        if name in ("rsqrt",):
+            x = self.apply("abs", x, bound=x.bound)
+        self.apply(name, x, bound=3000, rough=True)
+
+    def movement(self) -> None:
+        x = self.value()
+        rank, shape = x.rank, x.shape
+        match self.choices.integer(0, 9):
+            case 0 | 1:
+                self.apply("transpose", x, bound=x.bound, permutation=self.permutation(rank))
+            case 2 | 3:
+                self.apply("reshape", x, bound=x.bound, shape=self.regrouped(shape))
+            case 4:
+                places = sorted(self.permutation(rank + self.choices.integer(0, 2))[:rank])
+                if self.chance(30):
+                    places = [places[k] for k in self.permutation(rank)]
+                most = max([rank, *(p + 1 for p in places)])
+                wide = [dim(self.pick((1, 2, 3, 5))) for _ in range(most)]
+                for place, extent in zip(places, shape, strict=True):
+                    if extent != 1 or self.chance(50):
+                        wide[place] = extent
+                self.apply("broadcast_in_dim", x, bound=x.bound, shape=wide, broadcast_dimensions=places)
+            case 5:
+                start, limit, stride = [], [], []
+                for extent in shape:
+                    most = extent.value
+                    if most is None or self.chance(30):
+                        start.append(0), limit.append(extent), stride.append(self.pick((1, 2)))
+                    else:
+                        start.append(self.choices.integer(0, most))
+                        limit.append(self.choices.integer(start[-1], most))
+                        stride.append(self.pick((1, 1, 2, 3)))
+                self.apply("slice", x, bound=x.bound, start_indices=start, limit_indices=limit, strides=stride)
+            case 6:
+                zero = self.constant(self.choices.integer(0, 1), x.dtype)
+                low = [self.choices.integer(-1 if (e.value or 0) >= 2 else 0, 2) for e in shape]
+                high = [self.choices.integer(-1 if (e.value or 0) >= 2 else 0, 2) for e in shape]
+                gaps = [self.pick((0, 0, 1)) if e.value is not None and e.value > 0 else 0 for e in shape]
+                self.apply(
+                    "pad", x, zero, bound=max(x.bound, 1), edge_padding_low=low, edge_padding_high=high,
+                    interior_padding=gaps,
+                )  # fmt: skip
+            case 7:
+                able = [e.value is not None and e.value > 0 or e == dim("M") for e in shape]
+                low = [self.choices.integer(0, 2) if a else 0 for a in able]
+                high = [self.choices.integer(0, 2) if a else 0 for a in able]
+                mode = self.pick(("reflect", "edge", "wrap"))
+                self.apply("pad_reflect", x, bound=x.bound, low=low, high=high, mode=mode)
+            case 8:
+                self.apply("reverse", x, bound=x.bound, dimensions=self.some(rank))
+            case _:
+                if not rank:
+                    raise Unsuitable
+                along = self.choices.integer(0, rank - 1)
+
+                def beside(other: Known) -> bool:
+                    same = [d for d in range(rank) if d != along]
+                    return (
+                        other.dtype == x.dtype and other.rank == rank and all(other.shape[d] == shape[d] for d in same)
+                    )
+
+                parts = [x, *(self.value(beside) for _ in range(self.choices.integer(0, 2)))]
+                self.apply("concatenate", *parts, bound=max(p.bound for p in parts), dimension=along)
+
+    def regrouped(self, shape: Sequence[Dim]) -> list[Dim]:
+        """Dimensions merged, split, and ones put in or taken out."""
+        if any(extent == 0 for extent in shape):
+            return list(shape)
+        found: list[Dim] = []
+        for extent in shape:
+            if extent == 1 and self.chance(50):
+                continue
+            size = extent.value
+            if found and self.chance(40):
+                found[-1] = found[-1] * extent
+            elif size is not None and size > 3 and self.chance(40):
+                factor = next((f for f in (2, 3, 5, 7) if size % f == 0), size)
+                found.extend([dim(factor), dim(size // factor)])
+            else:
+                found.append(extent)
+            if self.chance(20):
+                found.append(dim(1))
+        size = product(found).value
+        if size is not None and found and self.chance(25):
+            return [dim(size)]
+        return found
+
+    def reducer(self, x: Known, names: Sequence[str], count: Dim) -> tuple[Known, str, float]:
+        """A reducer for a value whose elements are combined by `count`; the value bounded so that this is exact."""
+        if x.dtype.kind == "boolean":
+            return x, self.pick([n for n in names if n in ("maximum", "minimum", "and", "or")]), 1
+        if x.dtype.is_integer:
+            usual = [n for n in names if n != "replace"]
+            return x, self.pick(usual), largest(x.dtype, whole=True)
+        name = self.pick([n for n in names if n not in ("and", "or")])
+        if name in ("maximum", "minimum"):
+            return x, name, x.bound
+        if name == "product":
+            if x.rough:
+                raise Unsuitable
+            return self.bounded(x, 1), name, 1
+        many = max(1, upper(count))
+        if x.rough:
+            self.fits(x.dtype, x.bound * many, rough=True)
+        else:
+            limit = WHOLE_LIMIT[x.dtype.name]
+            if many > limit:
+                raise Unsuitable
+            x = self.bounded(x, limit // many)
+        return x, name, x.bound * many
+
+    def reduction(self) -> None:
+        x = self.value()
+        names = ("sum", "product", "maximum", "minimum", "and", "or")
+        kind = self.choices.integer(0, 5)
+        if kind <= 2:
+            chosen = self.some(x.rank)
+            x, name, bound = self.reducer(x, names, product(x.shape[d] for d in chosen))
+            keep = bool(self.choices.integer(0, 1))
+            self.apply("reduce", x, bound=bound, dimensions=chosen, reducer=name, keep_dimensions=keep)
+            return
+        if not x.rank:
+            raise Unsuitable
+        along = self.choices.integer(0, x.rank - 1)
+        if kind == 3 and not x.rough:
+            self.apply(
+                "arg_reduce", x, bound=largest(dtypes.int64, whole=True), dimension=along,
+                direction=self.pick(("maximum", "minimum")), keep_dimensions=bool(self.choices.integer(0, 1)),
+                last=bool(self.choices.integer(0, 1)),
+            )  # fmt: skip
+            return
+        x, name, bound = self.reducer(x, names, x.shape[along])
+        if x.rough:
+            raise Unsuitable
+        exclusive, reverse = bool(self.choices.integer(0, 1)), bool(self.choices.integer(0, 1))
+        self.apply(
+            "cumulative", x, bound=bound, dimension=along, reducer=name, exclusive=exclusive, reverse=reverse
+        )  # fmt: skip
+
+    def window(self) -> None:
+        x = self.value(lambda k: k.rank > 0)
+        sizes = [self.pick((1, 2, 3)) if self.chance(60) else 1 for _ in x.shape]
+        hole = [self.pick((1, 1, 2)) for _ in x.shape]
+        base = [self.pick((1, 1, 1, 2)) if e.value is not None and e.value > 0 else 1 for e in x.shape]
+        pads: list[tuple[int, int]] = []
+        for extent, size, gap in zip(x.shape, sizes, hole, strict=True):
+            need = (size - 1) * gap + 1
+            if extent.value is not None and extent.value >= need + 2 and self.chance(40):
+                pads.append((self.choices.integer(-1, 2), self.choices.integer(-1, 2)))
+            else:  # what is padded holds a window even where the operand has no element
+                low = self.choices.integer(0, need)
+                pads.append((low, need - low))
+        strides = [self.pick((1, 1, 2, 3)) for _ in x.shape]
+        names = ("sum", "product", "maximum", "minimum", "and", "or")
+        x, name, bound = self.reducer(x, names, dim(int(np.prod(sizes))))
+        self.apply(
+            "reduce_window", x, bound=bound, window_dimensions=sizes, window_strides=strides, padding=pads,
+            base_dilations=base, window_dilations=hole, reducer=name,
+        )  # fmt: skip
+
+    def contraction(self) -> None:
+        if self.choices.integer(0, 2):
+            self.products()
+        else:
+            self.convolution()
+
+    def whole_for_sum(self, x: Known, y: Known, count: Dim) -> tuple[Known, Known, float]:
+        """Both bounded so that `count` products of them can be summed."""
+        dtype = x.dtype
+        if not dtype.is_floating:
+            return x, y, largest(dtypes.int32 if dtype.bits <= 8 else dtype, whole=True)
+        many = max(1, upper(count))
+        if x.rough or y.rough:
+            bound = x.bound * y.bound * many
+            self.fits(dtype, bound, rough=True)
+            return x, y, bound
+        most = int((WHOLE_LIMIT[dtype.name] / many) ** 0.5)
+        if most < 1:
+            raise Unsuitable
+        x, y = self.bounded(x, most), self.bounded(y, most)
+        return x, y, x.bound * y.bound * many
+
+    def products(self) -> None:
+        x = self.value(lambda k: k.dtype.kind != "boolean")
+        roles = [self.pick("bcff") for _ in x.shape]
+        shape: list[Dim] = [x.shape[d] for d in range(x.rank) if roles[d] != "f"]
+        shape += [dim(self.pick((1, 2, 3, 8, 17))) for _ in range(self.choices.integer(0, 2))]
+        order = self.permutation(len(shape))
+        y = self.of_shape(x.dtype, [shape[k] for k in order])
+        used = [d for d in range(x.rank) if roles[d] != "f"]
+        where = {d: order.index(n) for n, d in enumerate(used)}
+        batch, inner = [d for d in used if roles[d] == "b"], [d for d in used if roles[d] == "c"]
+        inner = [inner[k] for k in self.permutation(len(inner))]
+        x, y, bound = self.whole_for_sum(x, y, product(x.shape[d] for d in inner))
+        sides = ((batch, inner), ([where[d] for d in batch], [where[d] for d in inner]))
+        attributes = {
+            f"{side}_{what}_dimensions": sides[n][m]
+            for n, side in enumerate(("lhs", "rhs"))
+            for m, what in enumerate(("batching", "contracting"))
+        }
+        swapped = bool(self.choices.integer(0, 1))
+        if swapped:
+            flipped = {"lhs": "rhs", "rhs": "lhs"}
+            attributes = {flipped[name[:3]] + name[3:]: entry for name, entry in attributes.items()}
+        result = [*(x.shape[d] for d in range(x.rank) if d not in inner)]
+        if size_of([*result, *(e for e in y.shape if e not in shape[: len(used)])]) > LARGEST:
+            raise Unsuitable
+        self.apply("dot_general", *((y, x) if swapped else (x, y)), bound=bound, **attributes)
+
+    def of_shape(self, dtype: DType, shape: Sequence[Dim]) -> Known:
+        """A value of this type and shape: one that is there, a constant, a broadcast one, or a new input."""
+        found = [k for k in self.known if k.dtype == dtype and list(k.shape) == list(shape)]
+        if found and self.choices.integer(0, 1):
+            return self.pick(found)
+        if all(extent.is_constant for extent in shape) and self.choices.integer(0, 1):
+            return self.new_constant(dtype, [int(extent) for extent in shape])
+        name = f"in{len(self.known)}.extra"
+        made = Known(self.builder.input(name, dtype, *shape), largest(dtype))
+        self.known.append(made)
+        return made
+
+    def convolution(self) -> None:
+        x = self.value(lambda k: 2 <= k.rank <= 5 and k.dtype.kind != "boolean")
+        rank, spatial = x.rank, x.rank - 2
+        placed = self.permutation(rank) if self.chance(50) else list(range(rank))
+        batch, features, *places = placed
+        channels = x.shape[features].value
+        groups = 1
+        if channels and self.chance(50):
+            groups = next((g for g in (self.pick((2, 3, channels)), 1) if channels % g == 0))
+        outer = groups * self.pick((1, 2, 3))
+        inner = x.shape[features] if groups == 1 else dim(channels or 0) // groups
+        sizes = [self.pick((1, 2, 3)) for _ in places]
+        hole = [self.pick((1, 1, 2)) for _ in places]
+        base = [self.pick((1, 1, 1, 2)) if (x.shape[p].value or 0) > 0 else 1 for p in places]
+        pads: list[tuple[int, int]] = []
+        for place, size, gap in zip(places, sizes, hole, strict=True):
+            need = (size - 1) * gap + 1
+            if (x.shape[place].value or 0) >= need + 2 and self.chance(50):
+                pads.append((self.choices.integer(-1, 2), self.choices.integer(-1, 2)))
+            else:
+                low = self.choices.integer(0, need)
+                pads.append((low, need - low))
+        kernel_order = self.permutation(rank) if self.chance(50) else list(range(rank))
+        kernel_shape: list[Dim] = [dim(0)] * rank
+        for where, extent in zip(kernel_order, (dim(outer), inner, *map(dim, sizes)), strict=True):
+            kernel_shape[where] = extent
+        if x.dtype.is_integer and x.dtype.bits > 8 and self.chance(50):
+            raise Unsuitable
+        kernel = self.of_shape(x.dtype, kernel_shape)
+        x, kernel, bound = self.whole_for_sum(x, kernel, inner * int(np.prod(sizes, dtype=int)))
+        outputs = self.permutation(rank) if self.chance(50) else list(range(rank))
+        if size_of(x.shape) * outer > 4 * LARGEST:
+            raise Unsuitable
+        self.apply(
+            "convolution", x, kernel, bound=bound, window_strides=[self.pick((1, 1, 2)) for _ in places], padding=pads,
+            lhs_dilation=base, rhs_dilation=hole, feature_group_count=groups, input_dimensions=[batch, features, *places],
+            kernel_dimensions=kernel_order, output_dimensions=outputs,
+        )  # fmt: skip
+        assert spatial == len(places)
+
+    def positions(self, extent: Dim, shape: Sequence[Dim]) -> Known:
+        """Positions within a dimension: computed from data, or constants; some count from the end."""
+        size = extent.value
+        if size is None:
+            if extent != dim("M"):
+                raise Unsuitable
+            size = 1
+        if size == 0:
+            raise Unsuitable
+        dtype = self.pick((dtypes.int64, dtypes.int32, dtypes.int8, dtypes.uint8))
+        if not all(e.is_constant for e in shape) or self.chance(50):
+            found = self.of_shape(dtype, shape)
+            divisor = self.constant(size, dtype)
+            return self.apply("floor_remainder", found, divisor, bound=size)
+        low = 0 if dtype.kind == "unsigned" else -size
+        generator = np.random.default_rng(self.choices.integer(0, 99))
+        array = generator.integers(low, size, tuple(int(e) for e in shape)).astype(dtype.numpy)
+        return Known(self.builder.constant(array), size)
+
+    def indexing(self) -> None:
+        x = self.value(lambda k: k.rank > 0)
+        along = self.choices.integer(0, x.rank - 1)
+        kind = self.choices.integer(0, 2)
+        if kind == 0:
+            shape = self.shape(2)
+            if size_of([*shape, *x.shape]) > LARGEST * 4:
+                raise Unsuitable
+            self.apply("take", x, self.positions(x.shape[along], shape), bound=x.bound, dimension=along)
+            return
+        shape = [
+            dim(self.pick((1, 2, 5))) if d == along else dim(self.choices.integer(0, e.value))
+            if e.value is not None and self.chance(40) else e
+            for d, e in enumerate(x.shape)
+        ]  # fmt: skip
+        where = self.positions(x.shape[along], shape)
+        if kind == 1:
+            self.apply("take_along_axis", x, where, bound=x.bound, dimension=along)
+            return
+        updates = self.of_shape(x.dtype, shape)
+        if x.dtype.kind == "boolean":
+            self.apply("scatter_along_axis", x, where, updates, bound=1, dimension=along, reducer="replace")
+            return
+        x, name, bound = self.reducer(x, ("replace", "sum", "maximum", "minimum", "product"), shape[along] + 1)
+        if name == "replace":
+            bound = max(x.bound, updates.bound)
+        if x.rough or updates.rough:
+            raise Unsuitable
+        if x.dtype.is_floating:
+            updates = self.bounded(updates, int(max(1, min(x.bound, 1 if name == "product" else x.bound))))
+            bound = max(bound, (upper(shape[along]) + 1) * max(x.bound, updates.bound) if name == "sum" else bound)
+            self.fits(x.dtype, bound, rough=False)
+        self.apply("scatter_along_axis", x, where, updates, bound=bound, dimension=along, reducer=name)
+
+    def source(self) -> None:
+        if self.choices.integer(0, 1):
+            dtype = self.pick((*FLOATS, *INTEGERS))
+            shape = self.shape(3) or [dim(5)]
+            along = self.choices.integer(0, len(shape) - 1)
+            bound = upper(shape[along])
+            if dtype.is_floating:
+                self.fits(dtype, bound, rough=False)
+            self.apply("iota", bound=max(1, bound), shape=shape, dimension=along, dtype=dtype)
+        elif self.symbolic:
+            values = [dim("N") * 2 + 1, dim("M") // 2, dim("N") % 4, dim(-3)]
+            count = self.choices.integer(0, 4)
+            self.apply("dimension_values", bound=100, values=values[:count], shape=[count])
+
+
+def size_of(shape: Sequence[Dim]) -> int:
+    """Elements at a typical value of the symbols."""
+    return int(product(shape).evaluate({"N": 8, "M": 8}))
+
+
+def upper(extent: Dim) -> int:
+    """An extent at the largest values of the symbols."""
+    return int(extent.evaluate({"N": 17, "M": 17}))
+
+
+def broadcasts(first: Sequence[Dim], second: Sequence[Dim]) -> bool:
+    pairs = zip(reversed(list(first)), reversed(list(second)), strict=False)
+    return all(a == b or 1 in (a, b) for a, b in pairs)
+
+
+def largest(dtype: DType, *, whole: bool = False) -> float:
+    """Magnitude of the numbers that `numbers` draws; with `whole`, of any number of an integer type."""
+    if dtype.kind == "boolean":
+        return 1
+    if whole:
+        return float(2**dtype.bits)
+    return 3 if dtype.is_floating else 2.0**dtype.bits
+
+
+def numbers(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], *, special: bool) -> Array:
+    """Small whole numbers; integers also at the ends of their range; with `special` NaN, infinities and -0.0."""
+    if dtype.kind == "boolean":
+        return generator.integers(0, 2, shape).astype(np.bool_)
+    if dtype.is_integer:
+        low, high = dtypes.integer_range(dtype)
+        small = generator.integers(max(low, -4), min(high, 5) + 1, shape)
+        ends = generator.choice(np.array([low, high, high - 1], dtype=object), shape)
+        mixed = np.where(generator.random(shape) < 0.9, small.astype(object), ends)
+        return np.asarray(mixed).astype(np.uint64 if dtype.name == "uint64" else np.int64).astype(dtype.numpy)
+    found = generator.integers(-3, 4, shape).astype(np.float64)
+    if special:
+        odd = generator.choice(np.array([np.nan, np.inf, -np.inf, -0.0]), shape)
+        found = np.where(generator.random(shape) < 0.15, odd, found)
+    with np.errstate(all="ignore"):
+        return np.asarray(found).astype(dtype.numpy)
+
+
+def inputs_for(graph: Graph, symbols: dict[str, int], seed: int, *, special: bool) -> dict[str, Array]:
+    """Data for the inputs of a graph."""
+    generator = np.random.default_rng(seed)
+    return {
+        value.name: numbers(
+            generator,
+            value.tensor.dtype,
+            tuple(int(extent.evaluate(symbols)) for extent in value.tensor.shape),
+            special=special,
+        )
+        for value in graph.inputs
+    }
+
+
+def random_graph(choices: Choices, nodes: int, *, special: bool, symbolic: bool = True) -> tuple[Graph, RandomGraph]:
+    """A graph of about `nodes` operators."""
+    drawn = RandomGraph(choices, special=special, symbolic=symbolic)
+    drawn.start(drawn.choices.integer(1, 3))
+    for _ in range(nodes):
+        drawn.grow()
+    return drawn.finish(), drawn
