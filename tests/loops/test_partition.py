@@ -194,6 +194,22 @@ def test_what_has_no_guards_is_untouched() -> None:
     assert partition(program).body is program.body
 
 
+def test_storage_shaped_by_the_loop_keeps_it_whole() -> None:
+    program = parse_program("""
+program triangle
+  accumulate y: float32[5]
+
+  serial i < 5
+    global t: float32[i + 1]
+    t: t[i] = 1.0
+    y: y[i] = t[i]  where i - 2 >= 0
+""")
+    cut = partition(program)
+    verify(cut)
+    assert cut.body is program.body
+    np.testing.assert_array_equal(run(cut, {"y": np.zeros(5, np.float32)}, {})["y"], [0, 0, 1, 1, 1])
+
+
 def test_empty_loops_go() -> None:
     y = buffer("y", F, 4)
     statement = Compute("y", (Access("y", (dim("i"),)),), (constant(1, F),), guards=(dim("i") - 1,))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.loops.random_programs import random_program
 from tilework import dtypes
-from tilework.dims import Dim, Symbol, dim, loaded, maximum, minimum
+from tilework.dims import Dim, Symbol, dim, loaded, maximum, minimum, parse_dim
 from tilework.errors import ParseError
 from tilework.loops.equal import difference, same_expression, same_node, same_program
 from tilework.loops.expressions import (
@@ -268,6 +268,7 @@ DIMS = [
 
 @pytest.mark.parametrize("value", DIMS, ids=str)
 def test_indices_read_back(value: Dim) -> None:
+    assert parse_dim(str(value)) == value
     round_trip(holding(Compute("s", (Access("y", (value,)),), (index(value) * 2,), guards=(value, -value))))
 
 

@@ -86,7 +86,11 @@ class _Partition:
     def _loop(self, loop: Loop, outer: tuple[Loop, ...]) -> Node:
         if loop.extent.value is not None and loop.extent.value <= 0:
             return EMPTY
-        if loop.kind == "serial" and loop.variable not in self._tails:
+        shaped = any(
+            isinstance(n, Storage) and any(loop.variable in extent.names() for extent in n.buffer.shape)
+            for n in walk(loop.body)
+        )  # its pieces would be different buffers of one name
+        if loop.kind == "serial" and loop.variable not in self._tails and not shaped:
             pieces = self._integer_pieces(loop, outer) or self._symbolic_pieces(loop, outer)
             if pieces is not None:
                 return sequence(*(self.node(piece, outer) for piece in pieces))

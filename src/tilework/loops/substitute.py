@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
@@ -89,11 +90,12 @@ def fresh_copy(
 
 
 def fresh_name(name: str, taken: set[str]) -> str:
-    """`name` with the smallest number behind it that is free; it is then taken."""
+    """`name` (without the number that an earlier call gave it) with the smallest free number; it is then taken."""
+    base = re.sub(r"\.[0-9]+$", "", name)
     number = 1
-    while f"{name}.{number}" in taken:
+    while f"{base}.{number}" in taken:
         number += 1
-    found = f"{name}.{number}"
+    found = f"{base}.{number}"
     taken.add(found)
     return found
 
