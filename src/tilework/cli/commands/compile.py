@@ -22,7 +22,7 @@ def command(model: Path, emit: str, fixed: tuple[str, ...], machine: str, numeri
     """Compile MODEL (an ONNX file) and print one stage of it."""
     from tilework.codegen.cpu.jit import emit_assembly  # pulls in LLVM; `--help` should not wait for it
     from tilework.frontends.compile import lower
-    from tilework.graph.text import graph_text
+    from tilework.graph.text import to_text
     from tilework.loops.text import program_text
     from tilework.machine.finder import machine as machine_named
     from tilework.plan.text import plan_text
@@ -30,7 +30,7 @@ def command(model: Path, emit: str, fixed: tuple[str, ...], machine: str, numeri
     done = lower(model, shapes=shapes(fixed), numerics=numerics, machine=machine)
     match emit:
         case "graph":
-            click.echo(graph_text(done.graph))
+            click.echo(to_text(done.graph))
         case "loops":
             for kernel in done.kernels:
                 click.echo(f"# {kernel.region.name}: {', '.join(kernel.region.operators)}")

@@ -35,6 +35,8 @@ from tilework.schedule.schedule import Schedule
 
 _WORTH = 6
 """Cost of lanes (see `_lanes`) beyond which a scalar loop is as good."""
+ENOUGH = 16
+"""Iterations of a parallel loop that give every thread a fair share."""
 VECTORS = 4
 """Most vectors beside each other in a tile of sums."""
 LARGEST_ROWS = 8
@@ -186,13 +188,29 @@ def nest(schedule: Schedule, statement: str, packable: frozenset[str] = frozense
         found = schedule.setting.statement(statement)
         around = band(schedule.setting.enclosing(found)[0])
         schedule = _with_lanes(schedule, found, around, kinds, chosen)
-    for loop in schedule.setting.enclosing(schedule.setting.statement(statement)):
-        if loop.extent == 1:
-            continue  # threads need the first loop that has iterations to share
-        if loop.kind == "serial" and kind(schedule.program, loop) == "independent":
-            schedule = schedule.parallel(loop.variable)
-        break
-    return schedule
+    return _threads(schedule, statement)
+
+
+def _threads(schedule: Schedule, statement: str) -> Schedule:
+    """Make the outermost independent loop parallel; fused with those inside it while there is too little to share."""
+    while True:
+        around = [
+            loop for loop in schedule.setting.enclosing(schedule.setting.statement(statement)) if loop.extent != 1
+        ]
+        if not around or around[0].kind != "serial" or kind(schedule.program, around[0]) != "independent":
+            return schedule
+        known = around[0].extent.value
+        if len(around) > 1 and (known is None or known < ENOUGH) and around[1].kind == "serial":
+            step = Fuse(around[0].variable, around[1].variable)
+            inner = around[1].extent.value
+            if inner is not None and _independent(schedule, around[1]) and schedule.check(step).legal:
+                schedule = schedule.apply(step)
+                continue
+        return schedule.parallel(around[0].variable)
+
+
+def _independent(schedule: Schedule, loop: Loop) -> bool:
+    return kind(schedule.program, loop) == "independent"
 
 
 def _fused(schedule: Schedule, statement: str) -> Schedule:
