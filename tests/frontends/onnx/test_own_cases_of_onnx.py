@@ -21,6 +21,7 @@ from onnx.backend.test.case import node as node_cases
 from tests.frontends.onnx.models import run
 from tilework.errors import FrontendError
 from tilework.frontends.onnx.converters import converters
+from tilework.frontends.onnx.functions import STANDARD_FUNCTIONS
 from tilework.frontends.onnx.importer import import_model
 
 PARAMETERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
@@ -28,16 +29,16 @@ REFUSALS = {1105, 1106, 1107, 1108, 1115, 1116, 1119, 1120, 1121, 1123}
 
 
 ELSEWHERE = (
-    "_", "adagrad", "adam", "ai_onnx_ml", "attention", "causal", "flex", "gridsample", "gru", "image_decoder",
-    "linearattention", "loop", "lstm", "momentum", "negativeloglikelihoodloss", "nonmaxsuppression", "resize", "rnn",
-    "rotary", "scan", "sequence", "softmaxcrossentropy", "string", "tfidf", "topk", "unique",
+    "_", "adagrad", "adam", "ai_onnx_ml", "causal", "flex", "gridsample", "gru", "image_decoder",
+    "linearattention", "loop", "lstm", "momentum", "nonmaxsuppression", "resize", "rnn",
+    "scan", "sequence", "softmaxcrossentropy", "string", "tfidf", "topk", "unique",
 )  # fmt: skip
 """Beginnings of the names of modules whose operators are not imported: making their cases takes most of the time."""
 
 
 @cache
 def cases() -> list[Any]:
-    known = {*converters(), "If"}
+    known = {*converters(), *STANDARD_FUNCTIONS, "If"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for module in pkgutil.iter_modules(node_cases.__path__):
