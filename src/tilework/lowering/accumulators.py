@@ -109,7 +109,9 @@ class _Promotion:
         if lanes is not None and not (statement.reducer.relaxable and self.numerics.reassociate):
             return None
         bound = {n.variable for n in inside} - {n.variable for n in moving}
-        guards = tuple(g for g in statement.guards if not g.names() & bound)
+        # the start does not mind guards that name a reduction variable, those of loops further out included
+        started = set(statement.reduction) if statement.init is not None else set[str]()
+        guards = tuple(g for g in statement.guards if not g.names() & (bound | started))
         # Where a loop runs no time, nothing is started and nothing written.
         for n in inside:
             if n not in moving and not self.prover.nonnegative(n.extent - 1):
