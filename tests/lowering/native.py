@@ -122,6 +122,8 @@ def assert_same(
         if ulp and argument.buffer.dtype.is_floating:
             np.testing.assert_array_max_ulp(have, want, ulp)
         else:
+            if have.dtype.name == "bfloat16":
+                have, want = have.astype(np.float32), want.astype(np.float32)
             np.testing.assert_array_equal(have, want, err_msg=name)
             if argument.buffer.dtype.is_floating and level == "strict":
                 np.testing.assert_array_equal(np.signbit(have), np.signbit(want), err_msg=f"signs of {name}")

@@ -129,7 +129,7 @@ def expm1_moderate(x: Expression) -> Expression:
 
 
 def logistic(x: Expression, *, numerics: Numerics) -> Expression:
-    """1 / (1 + e^-x) within 2 ULP, denormal results included."""
+    """1 / (1 + e^-x) within 2.5 ULP, denormal results included."""
     small = exp(call("negate", call("absolute", x)), numerics=numerics)
     return select(call("greater_equal", x, 0.0), like_one(x), small) / (small + 1.0)
 

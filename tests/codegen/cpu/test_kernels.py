@@ -1,0 +1,244 @@
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false
+"""Kernels as text: the calling convention, every target, parallel loops, workspaces, streaming stores, big strides."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.lowering.native import Native, assert_same, jit
+from tests.lowering.nests import elementwise
+from tests.lowering.random_programs import draw
+from tilework import dtypes
+from tilework.codegen.cpu.kernel import emit_kernel
+from tilework.dims import Symbol, dim
+from tilework.loops.expressions import Expression, Load, call, constant
+from tilework.loops.functions import FUNCTIONS
+from tilework.loops.program import (
+    Access,
+    Argument,
+    Buffer,
+    Compute,
+    Loop,
+    LoopProgram,
+    Node,
+    Storage,
+    buffer,
+    sequence,
+)
+from tilework.loops.reducers import reducer
+from tilework.machine.finder import machine
+from tilework.numerics import numerics
+
+F = dtypes.float32
+MACHINES = ("x86-64-v3", "x86-64-v4", "aarch64")
+
+
+# -- the calling convention --------------------------------------------------------------------------------------------
+def test_signature() -> None:
+    held = Buffer("held", (dim("N"), dim(1000)), F)
+    x, y = buffer("x", F, "N"), buffer("y", dtypes.int8, "M")
+    node = Storage(held, Compute("s", (Access("y", (dim(0),)),), (constant(1, dtypes.int8),)))
+    program = LoopProgram(
+        "odd name!", (Argument(x, "read"), Argument(y, "accumulate")), node, (Symbol("N"), Symbol("M"))
+    )
+    kernel = emit_kernel(program, machine("x86-64-v3"), numerics("default"))
+    assert kernel.name == kernel.signature.name == "tilework_odd_name_"
+    assert kernel.exports == (kernel.name,)
+    assert [(b.name, b.access, b.alignment) for b in kernel.signature.buffers] == [
+        ("x", "read", 4), ("y", "accumulate", 1), ("held", "workspace", 64),
+    ]  # fmt: skip
+    assert [s.name for s in kernel.signature.symbols] == ["N", "M"]
+    assert kernel.signature.faults == ()
+    assert "define i32 @tilework_odd_name_(ptr %args, ptr %pool)" in kernel.ir
+    assert emit_kernel(program, machine("x86-64-v3"), numerics("default"), name="mine").exports == ("mine",)
+
+
+def test_the_same_program_gives_the_same_text() -> None:
+    for seed in range(6):
+        texts = {emit_kernel(draw(seed).program, machine("x86-64-v4"), numerics("default")).ir for _ in range(2)}
+        assert len(texts) == 1
+
+
+# -- targets -----------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("name", MACHINES)
+def test_random_programs_become_objects_of_every_machine(name: str) -> None:
+    target = machine(name)
+    for seed in range(300, 312):
+        text = emit_kernel(draw(seed).program, target, numerics("default")).ir
+        assert len(jit()[0].compile_object(text, target)) > 100
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_every_function_becomes_an_object_of_every_machine(name: str) -> None:
+    """All functions of both widths in two kernels: nothing that a target lacks is left for LLVM to trip over."""
+    target = machine(name)
+    for dtype in (dtypes.float32, dtypes.float64):
+
+        def value(a: Expression) -> Expression:
+            total = a
+            for function in FUNCTIONS.values():
+                if function.transcendental or function.name in ("floor", "round_even", "truncate", "remainder"):
+                    total = total + call(function.name, *([a] * function.arity))
+            return total
+
+        text = emit_kernel(elementwise(value, (dtype,), dtype, 8), target, numerics("default")).ir
+        assert len(jit()[0].compile_object(text, target)) > 1000
+
+
+@pytest.mark.parametrize(
+    "dtype", [dtypes.float16, dtypes.bfloat16, dtypes.int8, dtypes.uint64, dtypes.boolean], ids=str
+)
+@pytest.mark.parametrize("name", MACHINES)
+def test_small_types_become_objects_of_every_machine(name: str, dtype: dtypes.DType) -> None:
+    target = machine(name)
+    for lanes in (0, 3, 16):
+        text = emit_kernel(
+            elementwise(lambda a, b: call("maximum", a, b), (dtype, dtype), dtype, lanes), target, numerics("default")
+        ).ir
+        assert jit()[0].compile_object(text, target)
+
+
+def test_code_of_the_older_machine_runs_here() -> None:
+    host = machine("host")
+    if host.architecture != "x86":
+        return
+    older = machine("x86-64-v3")
+    for seed in range(500, 515):
+        found = draw(seed)
+        native = Native(found.program, on=older)
+        assert_same(found.program, found.arrays, found.symbols, native=native)
+
+
+# -- parallel loops ----------------------------------------------------------------------------------------------------
+def test_chunks_depend_on_extents_alone() -> None:
+    """Every chunk is run once, whatever their number; iterations are shared out evenly."""
+    program = elementwise(lambda a: a + 1.0, (F,), F, 16, "parallel")
+    kernel = Native(program)
+    assert re.search(
+        r"call void @tilework_pool_run\(ptr %pool, ptr @tilework_elementwise_r0, ptr %args, i32 %v\d+\)", kernel.text.ir
+    )
+    for count in (0, 1, 16, 17, 5000, 300000, 3000001):
+        x = np.arange(count, dtype=np.float32)
+        outcome = kernel.run({"x0": x, "y": np.zeros(count, np.float32)})
+        np.testing.assert_array_equal(outcome.arrays["y"], x + 1)
+
+
+def test_a_parallel_loop_inside_a_serial_one_knows_where_it_is() -> None:
+    """What the region needs from around it goes with it: loop variables, stack buffers, unrolled numbers."""
+    x, y = buffer("x", F, "T", "N"), buffer("y", F, "T", "N")
+    scale = Buffer("scale", (dim(4),), F)
+    t, i = dim("t"), dim("i")
+    fill = Compute("fill", (Access("scale", (dim("z"),)),), (Load("x", (t, dim(0)), F) + 1.0,))
+    use = Compute(
+        "use", (Access("y", (t, i)),), (Load("x", (t, i), F) * Load("scale", (dim("u") + 1,), F),), reducer("sum", F)
+    )  # fmt: skip
+    body = Storage(
+        scale,
+        sequence(
+            Loop("z", dim(4), "serial", fill), Loop("u", dim(2), "unrolled", Loop("i", dim("N"), "parallel", use))
+        ),
+    )
+    program = LoopProgram(
+        "nested",
+        (Argument(x, "read"), Argument(y, "accumulate")),
+        Loop("t", dim("T"), "serial", body),
+        (Symbol("T"), Symbol("N")),
+    )
+    rng = np.random.default_rng(0)
+    for shape in ((0, 3), (1, 1), (3, 50)):
+        data = rng.integers(-3, 4, shape).astype(np.float32)
+        assert_same(program, {"x": data, "y": np.ones(shape, np.float32)})
+
+
+def test_storage_of_parallel_iterations_is_their_own() -> None:
+    """A large buffer inside a parallel loop is a workspace with a part for every chunk."""
+    x, y = buffer("x", F, "N", "K"), buffer("y", F, "N", "K")
+    held = Buffer("held", (dim("K"),), F)
+    i = dim("i")
+    first = Compute("first", (Access("held", (dim("K") - 1 - dim("a"),)),), (Load("x", (i, dim("a")), F),))
+    second = Compute("second", (Access("y", (i, dim("b"))),), (Load("held", (dim("b"),), F),))
+    body = Storage(held, sequence(Loop("a", dim("K"), "serial", first), Loop("b", dim("K"), "serial", second)))
+    program = LoopProgram(
+        "own",
+        (Argument(x, "read"), Argument(y, "write")),
+        Loop("i", dim("N"), "parallel", body),
+        (Symbol("N"), Symbol("K")),
+    )
+    native = Native(program)
+    assert native.text.signature.buffers[-1].access == "workspace"
+    for shape in ((3, 5), (200, 1000), (1, 0)):
+        data = np.arange(shape[0] * shape[1], dtype=np.float32).reshape(shape)
+        outcome = native.run({"x": data, "y": np.zeros(shape, np.float32)})
+        np.testing.assert_array_equal(outcome.arrays["y"], data[:, ::-1])
+
+
+# -- streaming stores --------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_streaming_stores(kind: str) -> None:
+    program = elementwise(lambda a: a * 2.0, (F,), F, 16, kind)
+    plain, streaming = Native(program), Native(program, streaming=frozenset({"y"}))
+    assert "nontemporal" not in plain.text.ir
+    assert streaming.text.ir.count("nontemporal") == 1
+    if machine("host").architecture == "x86":
+        assert "sfence" in streaming.text.ir
+    large = machine("host").last_level_bytes // 4 + 21
+    for count, offset in ((100, 0), (large, 0), (large, 4)):
+        x = np.arange(count, dtype=np.float32)
+        outcome = streaming.run({"x0": x, "y": np.zeros(count, np.float32)}, offset=offset)
+        np.testing.assert_array_equal(outcome.arrays["y"], x * 2)
+
+
+@pytest.mark.parametrize("name", MACHINES)
+def test_streaming_stores_on_every_machine(name: str) -> None:
+    target = machine(name)
+    program = elementwise(lambda a: a * 2.0, (F,), F, 16)
+    text = emit_kernel(program, target, numerics("default"), streaming=frozenset({"y"})).ir
+    assembly = jit()[0].emit_assembly(text, target)
+    assert ("stnp" if name == "aarch64" else "vmovntps") in assembly
+
+
+# -- addresses ---------------------------------------------------------------------------------------------------------
+@pytest.mark.parametrize("lanes", [0, 8])
+def test_strides_past_two_to_the_31(lanes: int) -> None:
+    """Element (1, 3) of an array with rows of 2^32 + 5 elements: only its pages are touched."""
+    row = 2**32 + 5
+    libc: Any = ctypes.CDLL(None, use_errno=True)
+    libc.mmap.restype = ctypes.c_void_p
+    libc.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_long]
+    size = 3 * row
+    address = libc.mmap(None, size, 3, 0x4022, -1, 0)  # private, anonymous, no reserve
+    if address in (None, ctypes.c_void_p(-1).value):
+        return  # the machine does not even lend the addresses
+    try:
+        x, y = buffer("x", dtypes.uint8, 3, "R"), buffer("y", dtypes.uint8, 3, 16)
+        j = dim("l")
+        node: Node = Compute(
+            "y", (Access("y", (dim("i"), j)),), (Load("x", (dim("i"), dim("R") - 17 + j), dtypes.uint8),)
+        )
+        node = Loop("l", dim(16), "vectorized" if lanes else "serial", node)
+        program = LoopProgram(
+            "big", (Argument(x, "read"), Argument(y, "write")), Loop("i", dim(3), "serial", node), (Symbol("R", 20),)
+        )
+        native = Native(program)
+        for i in range(3):
+            ctypes.memmove(address + i * row + row - 17, bytes(range(i, i + 16)), 16)
+        have, error = np.zeros((3, 16), np.uint8), np.zeros(1, np.int64)
+        block = (ctypes.c_int64 * 4)(error.ctypes.data, address, have.ctypes.data, row)
+        assert native.entry(ctypes.addressof(block), None) == 0
+        np.testing.assert_array_equal(have, np.arange(16) + np.arange(3)[:, None])
+    finally:
+        libc.munmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t]
+        libc.munmap(address, size)
+
+
+def test_compiling_is_quick() -> None:
+    """A loose bound on the lowering's own work: lines of text for an unrolled tile, not milliseconds."""
+    from tests.lowering.test_registers import tile
+
+    text = emit_kernel(tile(8, 16, 3, symbolic=False), machine("x86-64-v4"), numerics("default")).ir
+    assert text.count("\n") < 500
