@@ -31,7 +31,7 @@ ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 3
 TIMED_FILES = 100
 """Files, spread evenly over all, that the two engines are timed on."""
-SETTLE_SECONDS = 0.05
+SETTLE_SECONDS = 0.06
 """A pause between the engines: idle workers of the one must not run beside the other."""
 
 

@@ -6,6 +6,7 @@ import contextlib
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from benchmarks.harness.engine import Engine, Worker
@@ -13,6 +14,8 @@ from benchmarks.harness.statistics import Interval, median, median_interval, pai
 
 ROUNDS = 31
 QUICK_ROUNDS = 15
+SETTLE_SECONDS = 0.06
+"""Pause before a block of an engine: another one's idle workers may still spin (ONNX Runtime's do for some 40 ms)."""
 
 
 @dataclass(frozen=True)
@@ -75,9 +78,15 @@ def measure_workers(
 ) -> Samples:
     """Let blocks of calls of engines that are built already alternate; `between` as in `measure`."""
     calls = {name: worker.calibrate(block_seconds) for name, worker in workers.items()}
-    samplers: dict[str, Callable[[], float]] = {name: worker.sample for name, worker in workers.items()}
+
+    def settled(sample: Callable[[], float]) -> float:
+        time.sleep(SETTLE_SECONDS)
+        return sample()
+
+    takers = {**{name: worker.sample for name, worker in workers.items()}, **(between or {})}
+    samplers = {name: partial(settled, sample) for name, sample in takers.items()}
     start = time.perf_counter()
-    samples = alternate({**samplers, **(between or {})}, rounds)
+    samples = alternate(samplers, rounds)
     facts = {
         name: {**worker.facts, "build seconds": worker.build_seconds, "calls a block": calls[name]}
         for name, worker in workers.items()
