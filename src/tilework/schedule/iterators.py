@@ -116,7 +116,7 @@ def determines(index: Sequence[Dim], variable: str, free: dict[str, Dim]) -> boo
                     changed = True
         for atom in list(known):
             # quotient and remainder of one dim by the same number give the dim itself
-            if isinstance(atom, FloorDiv) and Mod(atom.numerator, atom.denominator) in known:
+            if isinstance(atom, FloorDiv) and _remainder(atom) in known:
                 if atom.numerator not in entries:
                     entries.append(atom.numerator)
                     changed = True
@@ -145,6 +145,13 @@ def _recoverable(entry: Dim, known: set[object], free: dict[str, Dim]) -> list[o
             return []
         reach += coefficient * max(size - 1, 0)
     return [atom for _, atom, _ in terms]
+
+
+def _remainder(quotient: FloorDiv) -> object:
+    """The remainder that belongs to a quotient, as dims write it: coefficients are reduced by the modulus."""
+    found = quotient.numerator % quotient.denominator
+    whole = len(found.terms) == 1 and not found.constant and found.terms[0][1] == 1 and len(found.terms[0][0]) == 1
+    return found.terms[0][0][0] if whole else Mod(quotient.numerator, quotient.denominator)
 
 
 def _moves(atom: object, free: dict[str, Dim]) -> bool:

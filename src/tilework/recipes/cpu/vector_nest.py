@@ -29,6 +29,7 @@ from tilework.schedule.iterators import kind
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.compute_inline import ComputeInline
 from tilework.schedule.primitives.fuse import Fuse
+from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.vectorize import Vectorize
 from tilework.schedule.rewriting import band
 from tilework.schedule.schedule import Schedule
@@ -244,7 +245,7 @@ def _lanes(
     A load costs nothing where neighbouring lanes read neighbouring elements, or all the same one; a constant can be
     stored so that they do. Results cost less where a reduction writes each of them once.
     """
-    if any(load for entry in found.target.index for load in entry.loads()):
+    if any(load for target in found.targets for entry in target.index for load in entry.loads()):
         return None
     program = schedule.program
     stores, _ = _addresses(program, found)
@@ -321,9 +322,9 @@ def _with_lanes(
     free = [v for v in order if v not in reductions]
     lanes_reduce = chosen in reductions
     if not (reductions and schedule.numerics.reassociate and set(found.reduction) == set(reductions)):
-        trial = trial.reorder(*(outer if v == chosen else v for v in order), inner)
+        reordered = _reordered(trial, (*(outer if v == chosen else v for v in order), inner))
         step = Vectorize(inner)
-        return trial.apply(step) if trial.check(step).legal else schedule
+        return reordered.apply(step) if reordered is not None and reordered.check(step).legal else schedule
     # a tile of several rows and vectors: sums then do not wait for each other, and what is loaded is used again
     row = None if lanes_reduce else _rows(schedule.program, found, around, kinds, chosen)
     pieces = trial.setting.loop(outer).extent.value
@@ -338,7 +339,10 @@ def _with_lanes(
         trial = trial.split(row.variable, rows, f"{row.variable}.block", f"{row.variable}.row")
         free = [f"{row.variable}.block" if v == row.variable else v for v in free]
         vectors = (f"{row.variable}.row", *vectors)
-    trial = trial.reorder(*free, *reductions, *vectors, inner)
+    reordered = _reordered(trial, (*free, *reductions, *vectors, inner))
+    if reordered is None:
+        return schedule
+    trial = reordered
     for vector in vectors:
         trial = trial.unroll(vector)
     step = Vectorize(inner)
@@ -348,6 +352,12 @@ def _with_lanes(
     axes = (*vectors, inner) if lanes_reduce else ()
     cells = CacheWrite(found.name, free[-1] if free else "", f"{found.name}.cells", axes)
     return trial.apply(cells) if trial.check(cells).legal else trial
+
+
+def _reordered(schedule: Schedule, loops: tuple[str, ...]) -> Schedule | None:
+    """The loops in this order; None where it is not known to be legal."""
+    step = Reorder(*loops)
+    return schedule.apply(step) if schedule.check(step).legal else None
 
 
 def _rows(
