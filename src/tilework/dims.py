@@ -428,22 +428,36 @@ def _from_terms(terms: dict[Monomial, int], constant: int) -> Dim:
 
 
 def _recombined(terms: dict[Monomial, int], monomial: Monomial, atom: Mod, coefficient: int) -> Dim | None:
-    """The terms with c r (e % k) + c r k (e // k) written as c r e, where both are there (r: the other factors)."""
-    quotient = FloorDiv(atom.value, atom.modulus)
+    """The terms with c r (e % k) + c r k (e // k) written as c r e, where both are there (r: the other factors).
+
+    Remainders drop multiples of k from what they are of, so e may differ between the two by such a multiple.
+    """
     left = list(monomial)
     left.remove(atom)
+    rest = tuple(left)
     k = atom.modulus
+    found: tuple[Monomial, Dim] | None = None
     if k.terms:
         if len(k.terms) != 1 or k.constant or k.terms[0][1] != 1:
             return None
-        partner, expected = tuple(sorted([*left, quotient, *k.terms[0][0]], key=_key)), coefficient
+        partner = tuple(sorted([*left, FloorDiv(atom.value, k), *k.terms[0][0]], key=_key))
+        if terms.get(partner) == coefficient:
+            found = partner, atom.value
     else:
-        partner, expected = tuple(sorted([*left, quotient], key=_key)), coefficient * k.constant
-    if terms.get(partner) != expected:
+        for other, factor in terms.items():
+            if factor != coefficient * k.constant or len(other) != len(rest) + 1:
+                continue
+            for part in other:
+                if type(part) is FloorDiv and part.denominator == k and (part.numerator - atom.value) % k == 0:
+                    remaining = list(other)
+                    remaining.remove(part)
+                    if tuple(remaining) == rest:
+                        found = other, part.numerator
+    if found is None:
         return None
-    rest = {m: c for m, c in terms.items() if c and m not in (monomial, partner)}
-    other = Dim(((tuple(left), coefficient),)) if left else Dim((), coefficient)
-    return _from_terms(rest, 0) + atom.value * other
+    partner, whole = found
+    kept = {m: c for m, c in terms.items() if c and m not in (monomial, partner)}
+    return _from_terms(kept, 0) + whole * (Dim(((rest, coefficient),)) if rest else Dim((), coefficient))
 
 
 def _atom(atom: Atom) -> Dim:

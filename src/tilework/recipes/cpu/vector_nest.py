@@ -36,6 +36,8 @@ from tilework.schedule.schedule import Schedule
 
 _WORTH = 6
 """Cost of lanes (see `_lanes`) beyond which a scalar loop is as good."""
+_TOLERATED = 0.1
+"""Share of empty lanes that is not worth another choice."""
 ENOUGH = 16
 """Iterations of a parallel loop that give every thread a fair share."""
 VECTORS = 4
@@ -260,6 +262,9 @@ def _lanes(
             step = _step(_flat(program.buffers[load.buffer], load.index), loop.variable)
             if step not in (0, 1) and _packed(program, found, load, loop.variable, packable) is None:
                 cost += 2
+        # masks that change from step to step, and lanes that a last vector leaves empty
+        cost += sum(loop.variable in guard.names() for guard in found.guards)
+        cost += 1 if _wasted(schedule, loop) > _TOLERATED else 0
         if kinds[loop.variable] == "independent":
             cost += 0 if all(_step(address, loop.variable) == 1 for address in stores) else 1 if reduces else 2
         elif kinds[loop.variable] == "reduction" and schedule.numerics.reassociate:
@@ -270,6 +275,15 @@ def _lanes(
         if cost <= _WORTH and (best is None or rank < best):
             best, chosen = rank, loop.variable
     return chosen
+
+
+def _wasted(schedule: Schedule, loop: Loop) -> float:
+    """The share of lanes that stay empty."""
+    extent = loop.extent.value
+    if extent is None:
+        return 0.0
+    lanes = (schedule.machine.vector_bits if schedule.machine is not None else 128) // 32
+    return 1 - extent / (-(-extent // lanes) * lanes)
 
 
 def _loads(statement: Compute) -> list[Load]:
