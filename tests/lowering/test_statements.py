@@ -344,6 +344,25 @@ def test_negative_numerators_round_down(lanes: int) -> None:
     assert_same(p, {"x": np.arange(40, dtype=np.float32), "y": np.zeros(40, np.float32)})
 
 
+@pytest.mark.parametrize("width", [16, 48, 24, 20])
+@pytest.mark.parametrize("symbolic", [False, True])
+def test_lanes_stay_together_under_a_division(width: int, symbolic: bool) -> None:
+    """A flat loop over rows: where rows are whole vectors, their elements are loaded as vectors."""
+    w = dim("W") if symbolic else dim(width)
+    b, x, y = buffer("b", F, w), buffer("x", F, dim("N") * w), buffer("y", F, dim("N") * w)
+    i = dim("i") * 8 + dim("l")
+    node = Compute("y", (Access("y", (i,)),), (Load("x", (i,), F) + Load("b", ((i + 8) % w,), F) + Load("b", (i % w,), F),))
+    nest = Loop("i", dim("N") * w // 8, "serial", Loop("l", dim(8), "vectorized", node))
+    symbols = (Symbol("N", multiple=2), *((Symbol("W", 1, multiple=4 if width == 20 else 8),) if symbolic else ()))
+    p = LoopProgram("p", (Argument(b, "read"), Argument(x, "read"), Argument(y, "write")), nest, symbols)
+    native = Native(p)
+    assert ("gather" in native.text.ir) == (width == 20)
+    rng = np.random.default_rng(width)
+    for n in (0, 2, 6):
+        arrays = {"b": whole(rng, width), "x": whole(rng, n * width), "y": np.zeros(n * width, np.float32)}
+        assert_same(p, arrays, {"N": n, "W": width} if symbolic else {"N": n}, native=native)
+
+
 # -- other nodes -------------------------------------------------------------------------------------------------------
 def test_copies_barriers_prefetches_and_intrinsics_run_as_they_are_meant() -> None:
     x, y = buffer("x", F, "N"), buffer("y", F, "N")

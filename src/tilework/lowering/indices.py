@@ -6,10 +6,11 @@ say. Scalar parts are added from the outermost scope inwards, so that each parti
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilework.dims import Atom, Dim, Extreme, FloorDiv, Loaded, Mod, Monomial
+from tilework.dims import Atom, Dim, Extreme, FloorDiv, Loaded, Mod, Monomial, dim
 from tilework.lowering.registers import Value
 from tilework.lowering.state import State
 
@@ -63,6 +64,7 @@ class Indices:
         self.state = state
         self.parts: dict[Dim, Parts] = {}
         self._resolved: dict[tuple[object, ...], Resolved] = {}
+        self._split: dict[tuple[Dim, str], Dim] = {}
         self._known: dict[tuple[object, ...], bool | None] = {}
         self.load_element: Callable[[Loaded], Value]
         """Loads an element as an i64 (scalar or one a lane); set by `Memory`."""
@@ -74,6 +76,12 @@ class Indices:
             parts = self.parts[value] = _taken_apart(value)
         environment = self.state.environment
         lane = self.state.lane.variable if self.state.lane is not None else None
+        if lane is not None and lane in parts.inner:
+            split = self._split.get((value, lane))
+            if split is None:
+                split = self._split[value, lane] = lanes_apart(self.state, value)
+            if split != value:
+                return self.resolve(split)
         key = (value, lane, *[environment.get(n) for n in parts.names])
         found = self._resolved.get(key)
         if found is None:
@@ -196,7 +204,7 @@ class Indices:
         builder = self.state.builder
         a, b, positive = self._operands(numerator, denominator)
         if positive:
-            return builder.op("udiv", "i64", a, b)
+            return self._unsigned("udiv", numerator, a, b)
         k = denominator.value
         if k is not None and k & (k - 1) == 0:
             return builder.op("ashr", "i64", a, builder.integer(k.bit_length() - 1))
@@ -213,10 +221,19 @@ class Indices:
         if k is not None and k & (k - 1) == 0:
             return builder.op("and", "i64", a, builder.integer(k - 1))
         if positive:
-            return builder.op("urem", "i64", a, b)
+            return self._unsigned("urem", value, a, b)
         rest = builder.op("srem", "i64", a, b)
         below = builder.compare("slt", rest, builder.integer(0))
         return builder.select(below, builder.op("add", "i64", rest, b), rest)
+
+    def _unsigned(self, name: str, numerator: Dim, a: Value, b: Value) -> Value:
+        """A division of what is not negative; vectors of small numbers are divided in 32 bits, which is far cheaper."""
+        builder = self.state.builder
+        high = numerator.bounds(self.state.prover.bounds)[1]
+        if a.lanes and isinstance(b.constant, int) and high < 1 << 31 and b.constant < 1 << 31:
+            narrow = builder.op(name, "i32", builder.op("itrunc", "i32", a), builder.constant("i32", b.constant))
+            return builder.op("zext", "i64", narrow)
+        return builder.op(name, "i64", a, b)
 
     def _operands(self, a: Dim, b: Dim) -> tuple[Value, Value, bool]:
         builder = self.state.builder
@@ -262,3 +279,40 @@ class Indices:
             narrow = builder.op("sub", "i32", builder.constant("i32", 0), narrow)
             return builder.compare("sge", lanes, narrow)
         return builder.compare("sle", lanes, narrow)
+
+
+def lanes_apart(state: State, value: Dim) -> Dim:
+    """The dim with divisions and remainders that all lanes share free of the lane.
+
+    With n = g t + e, 0 <= e < g for every lane, and g dividing k: n // k = (g t) // k and n % k = (g t) % k + e.
+    """
+    assert state.lane is not None
+    lane, width = state.lane.variable, state.lane.width
+    total = Dim((), value.constant)
+    for monomial, coefficient in value.terms:
+        product = Dim((), coefficient)
+        for atom in monomial:
+            product = product * _lanes_apart(state, atom, lane, width)
+        total = total + product
+    return total
+
+
+def _lanes_apart(state: State, atom: Atom, lane: str, width: int) -> Dim:
+    plain = Dim((((atom,), 1),))
+    if not isinstance(atom, (FloorDiv, Mod)):
+        return plain
+    n, k = (atom.numerator, atom.denominator) if isinstance(atom, FloorDiv) else (atom.value, atom.modulus)
+    step = n.coefficient(lane)
+    rest = n - dim(lane) * step
+    if step <= 0 or lane in rest.names() or lane in k.names():
+        return plain
+    group = state.prover.divisor(k)
+    for _, coefficient in rest.terms:
+        group = math.gcd(group, coefficient)
+    if group == 0:
+        return plain
+    extra = rest.constant % group
+    if extra + step * (width - 1) >= group:
+        return plain
+    shared = rest - extra
+    return shared // k if isinstance(atom, FloorDiv) else shared % k + (dim(lane) * step + extra)

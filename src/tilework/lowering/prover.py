@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tilework.dims import Bound, Dim, FloorDiv
 from tilework.loops.program import Loop, LoopProgram, walk
 
@@ -12,6 +14,7 @@ class Prover:
     def __init__(self, program: LoopProgram) -> None:
         self.bounds: dict[str, tuple[Bound, Bound]] = {symbol.name: symbol.bounds for symbol in program.symbols}
         self.extents: dict[str, Dim] = {}
+        self.multiples: dict[str, int] = {symbol.name: symbol.multiple for symbol in program.symbols}
         self.proved: dict[Dim, bool] = {}
         for node in walk(program.body):
             if isinstance(node, Loop):
@@ -27,6 +30,16 @@ class Prover:
         if found is None:
             found = self.proved[value] = self._prove(value)
         return found
+
+    def divisor(self, value: Dim) -> int:
+        """An integer that divides the value, whatever its names are (0 for the value 0)."""
+        found = value.constant
+        for monomial, coefficient in value.terms:
+            part = coefficient
+            for atom in monomial:
+                part *= self.multiples.get(atom, 1) if isinstance(atom, str) else 1
+            found = math.gcd(found, part)
+        return abs(found)
 
     def _prove(self, value: Dim) -> bool:
         if value.bounds(self.bounds)[0] >= 0:
