@@ -148,7 +148,7 @@ def _threads(count: int) -> str:
 
 
 @dataclass
-class _Findings:
+class Findings:
     """What was measured: rows to print, ratios by label, and what went wrong."""
 
     rows: list[list[str]]
@@ -158,7 +158,7 @@ class _Findings:
     facts: dict[str, Any]
 
 
-def _warm(subject: Subject, threads: int, folder: Path, rounds: int, found: _Findings) -> None:
+def warm(subject: Subject, threads: int, folder: Path, rounds: int, found: Findings) -> None:
     """Compare the outputs of every case, then time the cases that are bars or rows."""
     paths = save_cases(folder, subject.cases)
     ours, theirs = engines(subject.path, paths, threads)
@@ -187,7 +187,7 @@ def _warm(subject: Subject, threads: int, folder: Path, rounds: int, found: _Fin
 
 
 def _row(
-    subject: Subject, case: str, threads: int, taken: Samples, shares: Mapping[str, float], found: _Findings
+    subject: Subject, case: str, threads: int, taken: Samples, shares: Mapping[str, float], found: Findings
 ) -> None:
     label = ", ".join(part for part in (subject.label, case, _threads(threads)) if part)
     ratio = taken.ratio(TILEWORK, ONNX_RUNTIME)
@@ -204,7 +204,7 @@ def _row(
         found.ratios.append(ratio_figure(f"{label}:", ratio, Bar("<=", 1.0)))
 
 
-def _cold(chosen: Sequence[Subject], folder: Path, rounds: int, found: _Findings, problems: list[str]) -> float:
+def _cold(chosen: Sequence[Subject], folder: Path, rounds: int, found: Findings, problems: list[str]) -> float:
     """The longest median, over the models, of the time to Tilework's first result in a fresh installation."""
     worst = 0.0
     threads = str(THREADS[0])
@@ -243,7 +243,7 @@ def _cold(chosen: Sequence[Subject], folder: Path, rounds: int, found: _Findings
 
 def run(options: Options) -> Result:
     """Compare and time every model in both numbers of threads, then start each cold."""
-    found = _Findings([], [], [], {}, {})
+    found = Findings([], [], [], {}, {})
     cold_problems: list[str] = []
     threads = THREADS if options.threads is None else (options.threads,)
     with tempfile.TemporaryDirectory() as place:
@@ -251,7 +251,7 @@ def run(options: Options) -> Result:
         chosen = subjects(folder, options.seed)
         for subject in chosen:
             for count in threads:
-                _warm(subject, count, folder, QUICK_ROUNDS if options.quick else ROUNDS, found)
+                warm(subject, count, folder, QUICK_ROUNDS if options.quick else ROUNDS, found)
         worst = _cold(chosen, folder, 5 if options.quick else 11, found, cold_problems)
     return Result(
         figures=[

@@ -78,3 +78,8 @@ def several_cases() -> Prepared:
         chosen = case
 
     return Prepared(lambda: None, outputs=lambda: {"y": np.array([values[chosen]])}, select=select)
+
+
+def off_by(off: float) -> Prepared:
+    """An engine of any case whose result is off by so much."""
+    return Prepared(lambda: None, outputs=lambda: {"y": np.full(5, 1 + off, np.float32)}, select=str)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,9 +14,9 @@ from onnx.reference import ReferenceEvaluator
 
 from benchmarks import call_overhead, elementwise, small_models
 from benchmarks.harness import bandwidth, models
-from benchmarks.harness.engine import EngineError, Worker
+from benchmarks.harness.engine import Engine, EngineError, Worker
 from benchmarks.harness.install import clean_environment
-from benchmarks.harness.onnx_engines import difference, excess, load_case, save_cases, tolerance
+from benchmarks.harness.onnx_engines import ONNX_RUNTIME, TILEWORK, difference, excess, load_case, save_cases, tolerance
 from benchmarks.harness.process import first_word_seconds
 from tests.benchmarks.test_harness import engine
 
@@ -160,3 +161,34 @@ def test_a_package_is_fetched_once(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     assert [path.name for path in folder.parent.iterdir()] == ["magika"]
     with pytest.raises(KeyError):
         models.package("magika__model", "no such folder")
+
+
+def always(engines: tuple[Engine, ...]) -> Callable[..., tuple[Engine, ...]]:
+    def given(*_: object) -> tuple[Engine, ...]:
+        return engines
+
+    return given
+
+
+@pytest.mark.parametrize(("off", "problems"), [(0.0, 0), (1e-3, 1)])
+def test_a_wrong_value_is_found_out(off: float, problems: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    planted = (
+        Engine(TILEWORK, "tests.benchmarks.planted_engines:off_by", {"off": off}),
+        Engine(ONNX_RUNTIME, "tests.benchmarks.planted_engines:off_by", {"off": 0.0}),
+    )
+    monkeypatch.setattr(small_models, "engines", always(planted))
+    subject = small_models.Subject("planted", tmp_path / "none.onnx", 0.0, {"batch 1": {"x": np.ones(1)}})
+    found = small_models.Findings([], [], [], {}, {})
+    small_models.warm(subject, 1, tmp_path, 6, found)
+    assert len(found.problems) == problems
+    assert [figure.label for figure in found.ratios] == ["planted, batch 1, 1 thread:"]
+    assert len(found.rows) == 1
+
+
+def test_an_engine_that_fails_is_a_problem_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    broken = tuple(Engine(name, "tests.benchmarks.planted_engines:broken") for name in (TILEWORK, ONNX_RUNTIME))
+    monkeypatch.setattr(small_models, "engines", always(broken))
+    found = small_models.Findings([], [], [], {}, {})
+    small_models.warm(small_models.Subject("planted", tmp_path, 0.0, {"": {}}), 2, tmp_path, 6, found)
+    assert len(found.problems) == 1
+    assert "planted fault" in found.problems[0]
