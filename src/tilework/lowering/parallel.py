@@ -19,8 +19,9 @@ from tilework.lowering.state import State
 MAX_CHUNKS = 64
 """Chunks of a parallel loop at most."""
 CHUNK_WORK = 32768
-"""Units of work (about one vector instruction each, some five microseconds together) that a chunk has at least: waking a
-worker takes longer than that."""
+"""Units of work (about one vector instruction each, some five microseconds together) that a chunk has at least:
+waking a worker takes longer than that.
+"""
 _FUNCTION_WORK = 12
 
 

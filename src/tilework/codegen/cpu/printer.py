@@ -344,10 +344,25 @@ class Printer:
             tail = ", !nontemporal !0"
         self.lines.append(f"  store {self.typed(value)}, {self.typed(address)}, align {item.extra[0]}{tail}")
 
+    def _only_lane(self, mask: Value, kind: str, address: Value) -> tuple[int, str] | None:
+        """The lane of a literal mask that is the only one on, and its element's address.
+
+        LLVM (22) turns a masked store of one 16-bit or 8-bit lane into a store of 32 bits, so these are written out.
+        """
+        if not isinstance(mask.constant, tuple) or sum(mask.constant) != 1:
+            return None
+        lane = mask.constant.index(True)
+        return lane, self.temporary(f"getelementptr {kind}, {self.typed(address)}, i64 {lane}")
+
     def _masked_load(self, item: Instruction) -> None:
         assert item.result is not None
         address, mask = item.operands
-        kind = self.type(item.result)
+        kind, element = self.type(item.result), type_of(item.result.kind)
+        only = self._only_lane(mask, element, address)
+        if only is not None:
+            value = self.temporary(f"load {element}, ptr {only[1]}, align {item.extra[0]}")
+            self.define(item, f"insertelement {kind} zeroinitializer, {element} {value}, i32 {only[0]}")
+            return
         full = f"@llvm.masked.load.{_suffix(item.result)}.p0"
         self.declare(f"declare {kind} {full}(ptr, i32, {self.type(mask)}, {kind})")
         self.define(
@@ -358,6 +373,12 @@ class Printer:
 
     def _masked_store(self, item: Instruction) -> None:
         value, address, mask = item.operands
+        element = type_of(value.kind)
+        only = self._only_lane(mask, element, address)
+        if only is not None:
+            one = self.temporary(f"extractelement {self.typed(value)}, i32 {only[0]}")
+            self.lines.append(f"  store {element} {one}, ptr {only[1]}, align {item.extra[0]}")
+            return
         full = f"@llvm.masked.store.{_suffix(value)}.p0"
         self.declare(f"declare void {full}({self.type(value)}, ptr, i32, {self.type(mask)})")
         self.lines.append(
