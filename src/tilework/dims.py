@@ -153,7 +153,7 @@ class Dim:
         return 0
 
     def affine_in(self, variables: Iterable[str]) -> bool:
-        """Whether each variable occurs only as (integer x variable): never in a product, division, remainder or load."""
+        """Whether each variable occurs only as (integer x variable): in no product, division, remainder or load."""
         inside = set(variables)
         for monomial, _ in self.terms:
             if len(monomial) == 1 and isinstance(monomial[0], str):
@@ -711,8 +711,8 @@ def _dotted(node: ast.expr) -> str:
 class Symbol:
     """A named integer that is known only when the program runs.
 
-    Inclusive bounds (`upper` None: unbounded), a divisor that it is a multiple of, and `measured`: its value is bound by
-    the step that produces it (the number of non-zeros), not by an input's shape.
+    Inclusive bounds (`upper` None: unbounded), a divisor that it is a multiple of, and `measured`: its value is bound
+    by the step that produces it (the number of non-zeros), not by an input's shape.
     """
 
     name: str
@@ -726,7 +726,8 @@ class Symbol:
         return self.lower, math.inf if self.upper is None else self.upper
 
     def __str__(self) -> str:
-        text = f"{'measured ' if self.measured else ''}{self.name} in {self.lower}..{'' if self.upper is None else self.upper}"
+        upper = "" if self.upper is None else self.upper
+        text = f"{'measured ' if self.measured else ''}{self.name} in {self.lower}..{upper}"
         return f"{text} step {self.multiple}" if self.multiple != 1 else text
 
 

@@ -804,6 +804,11 @@ CODES: dict[int, CodeInfo] = {
         "Report it with the loop program: a schedule or the lowering is wrong.",
     ),
     # 19xx: files and packages
+    1901: CodeInfo(
+        "file not written",
+        "A file could not be written; no part of it is left.",
+        "Choose a folder that exists and can be written.",
+    ),
 }
 """Every code. Numbers are grouped by hundreds; each group is documented together."""
 

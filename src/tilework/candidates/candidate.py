@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from tilework.candidates.region import Region
-from tilework.dims import Dim
+from tilework.dims import ZERO, Dim
 from tilework.dtypes import DType
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Level, Numerics
@@ -39,7 +39,7 @@ class Candidate:
     inputs: tuple[Layout | None, ...] = ()
     outputs: tuple[Layout | None, ...] = ()
     accumulate: DType | None = None
-    workspace: Dim = Dim()
+    workspace: Dim = ZERO
     numerics: Level = "strict"
     cost: Cost | None = None
     streaming: frozenset[str] = frozenset()

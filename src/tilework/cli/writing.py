@@ -23,11 +23,11 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
             np.savez(file, **{name.replace("/", "_"): array for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
             file.flush()
             os.fsync(file.fileno())
-        os.replace(temporary, path)
+        Path(temporary).replace(path)
     except OSError as error:
         if temporary:
             with contextlib.suppress(OSError):
-                os.unlink(temporary)
+                Path(temporary).unlink()
         raise FileFormatError(1901, f"{path} cannot be written: {error.strerror}", where=str(path)) from None
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -42,7 +42,7 @@ class Stages:
     times: list[tuple[str, float]] = field(default_factory=list[tuple[str, float]])
 
     @contextmanager
-    def __call__(self, name: str) -> Iterator[None]:
+    def __call__(self, name: str) -> Generator[None]:
         start = time.perf_counter()
         yield
         self.times.append((name, (time.perf_counter() - start) * 1e3))
@@ -63,7 +63,7 @@ class Compiled:
 
 
 def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = None) -> Compiled:
-    """All stages but code generation by LLVM: graph to plan and LLVM text. Needs no `Context`, so works for any machine."""
+    """All stages but code generation by LLVM, for any machine: graph to plan and LLVM text."""
     stages = stages or Stages()
     machine = machine_named(options.machine)
     with stages("verify"):
@@ -79,7 +79,7 @@ def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = N
     with stages("plan"):
         items: list[RegionKernel | Value] = []
         for region in found:
-            items.append(kernels[region.name] if region.name in kernels else region.root.output)
+            items.append(kernels.get(region.name) or region.root.output)
         draft, packed = build_plan(graph, tuple(items))
         plan = place_arenas(draft).plan
     with stages("driver"):

@@ -50,7 +50,7 @@ class RegionKernel:
 def region_kernels(
     regions: tuple[Region, ...], machine: CpuMachine, options: CompileOptions
 ) -> tuple[RegionKernel, ...]:
-    """A kernel for each region, in order. Raises `CodegenError` naming the region's node where one cannot be generated."""
+    """A kernel for each region, in order. Raises `CodegenError` 16xx where one cannot be generated."""
     contract = numerics(options.numerics)
     made: dict[str, RegionKernel] = {}
     found: list[RegionKernel] = []

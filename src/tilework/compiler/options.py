@@ -11,9 +11,9 @@ from tilework.numerics import Level
 class CompileOptions:
     """Options of one compilation.
 
-    `numerics`: the values' contract. `machine`: a name in `machine/`, `"host"` for this one. `checked`: test every access
-    of generated code against its buffer's bounds (slow; for tests). `memory_limit`: bytes that one call's arena and outputs
-    may take together; a call that needs more is refused.
+    `numerics`: the values' contract. `machine`: a name in `machine/`, `"host"` for this one. `checked`: test every
+    access of generated code against its buffer's bounds (slow; for tests). `memory_limit`: bytes that one call's arena
+    and outputs may take together; a call that needs more is refused.
     """
 
     numerics: Level = "default"

@@ -36,8 +36,10 @@ def is_view(kernel_or_nodes: tuple[str, ...]) -> bool:
 
 
 def build_plan(graph: Graph, items: tuple[RegionKernel | Value, ...]) -> tuple[Plan, dict[str, Constant]]:
-    """The draft plan, and the constants that kernels want packed, by digest. The draft has (arena offsets not yet placed): one step a kernel, in order, and copies into outputs that are no
-    kernel's own result. `items` are kernels, or a view's result value where a region needs no kernel.
+    """The draft plan (arena offsets not yet placed), and the constants that kernels want packed, by digest.
+
+    One step a kernel, in order, and copies into outputs that are no kernel's own result. `items` are kernels, or a
+    view's result value where a region needs no kernel.
     """
     planner = _Planner(graph, items)
     return planner.plan(), planner.packed
@@ -144,9 +146,7 @@ class _Planner:
         for constant in packed.values():
             self.places[constant.name] = ConstantPlace(constant.digest)
             self.packed[constant.digest] = constant
-        arguments = [
-            self._buffer(packed[value.name].value if value.name in packed else value).name for value in values
-        ]
+        arguments = [self._buffer(packed[value.name].value if value.name in packed else value).name for value in values]
         for extra in kernel.signature.buffers[len(values) :]:
             name = self._fresh(f"{region.name}.{extra.name}")
             self.buffers[name] = PlanBuffer(name, extra.shape, extra.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)

@@ -21,8 +21,8 @@ Importer = Callable[..., Graph]
 def load_graph(model: object, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
     """The graph of a model: a path, the bytes or the object of an ONNX model, or a `Graph` as it is.
 
-    `shapes` fixes dimensions of inputs by name. Raises `FrontendError` 11xx for a model that cannot be read, listing every
-    unsupported thing in it; `UsageError` 1008 for an object that no frontend knows.
+    `shapes` fixes dimensions of inputs by name. Raises `FrontendError` 11xx for a model that cannot be read, listing
+    every unsupported thing in it; `UsageError` 1008 for an object that no frontend knows.
     """
     if isinstance(model, Graph):
         if shapes:
@@ -76,5 +76,3 @@ def lower(
 ) -> Compiled:
     """Every stage of a compilation up to LLVM text, for any machine; loads nothing into this process."""
     return lower_graph(load_graph(model, shapes), options(numerics, machine, checked, None))
-
-

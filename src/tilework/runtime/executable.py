@@ -68,8 +68,8 @@ class Executable:
     """A compiled model. Calling it takes numpy arrays by position or name and returns a tuple of arrays, one an output.
 
     Any number of threads may call it at once: each call has a state of its own. Outputs are fresh arrays (large ones in
-    memory that is used again once the last array showing it dies), unless the model's signature says that an output is an
-    input changed in place or a view of one. After a fork the child may go on calling it.
+    memory that is used again once the last array showing it dies), unless the model's signature says that an output is
+    an input changed in place or a view of one. After a fork the child may go on calling it.
     """
 
     def __init__(
@@ -131,7 +131,7 @@ class Executable:
             CallError: 17xx, an argument does not fit; it names the input and the dimension.
             OutOfMemoryError: 1710, the call needs more memory than there is or than the limit allows.
             RunError: 18xx, the data made compiled code fail (an index out of range); it names the operation.
-            KeyboardInterrupt, or what another signal handler raised: the call is abandoned, the executable stays usable.
+            KeyboardInterrupt, or what another signal handler raised: the call is abandoned, the executable usable.
         """
         gate = self._gate
         states = self._states

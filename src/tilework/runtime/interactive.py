@@ -1,4 +1,4 @@
-"""Running a plan step by step: the same kernels over the same frame, each called from Python so that it can be timed."""
+"""Running a plan step by step: the same kernels over the same frame, each called from Python and so timed."""
 
 from __future__ import annotations
 

@@ -22,8 +22,8 @@ ERROR_SLOT, POOL_SLOT, POLL_SLOT, FIRST_FREE_SLOT = 0, 1, 2, 3
 class FrameLayout:
     """Which int64 slot of a call's frame holds what.
 
-    Slot 0 is the error word, slot 1 the pool's address, slot 2 the address of the poll state. Then come the symbols, and
-    the base addresses of inputs, outputs, constants (by digest) and arenas.
+    Slot 0 is the error word, slot 1 the pool's address, slot 2 the address of the poll state. Then come the symbols,
+    and the base addresses of inputs, outputs, constants (by digest) and arenas.
     """
 
     symbols: dict[str, int]
@@ -178,7 +178,10 @@ class _Driver:
                 raise CodegenError(1651, f"{atom} is no part of a size")
 
     def _floor_division(self, numerator: Dim, denominator: Dim, lines: list[str]) -> tuple[str, str]:
-        """Quotient and remainder, rounded towards minus infinity; a divisor below 1 (never in a verified plan) counts as 1."""
+        """Quotient and remainder, rounded towards minus infinity.
+
+        A divisor below 1 (never in a verified plan) counts as 1, so that nothing traps.
+        """
         a, b = self.value(numerator, lines), self.value(denominator, lines)
         if denominator.value is None:
             positive = self._emit(lines, f"icmp sgt i64 {b}, 0")

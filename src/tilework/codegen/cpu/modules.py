@@ -9,8 +9,8 @@ from collections.abc import Iterable
 def joined_text(texts: Iterable[str]) -> str:
     """One module with the definitions of all texts, whose functions have different names.
 
-    Declarations, attributes, constants and metadata that are the same in several texts are kept once, and functions that
-    one text defines need no declaration. Different constants of one name are told apart by a number.
+    Declarations, attributes, constants and metadata that are the same in several texts are kept once, and functions
+    that one text defines need no declaration. Different constants of one name are told apart by a number.
     """
     declared: dict[str, None] = {}
     constants: dict[str, str] = {}

@@ -11,6 +11,7 @@ A first general recipe: it needs no knowledge of the operator, only of how a nes
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from tilework.candidates.candidate import Candidate
 from tilework.candidates.joined import joined
@@ -221,7 +222,7 @@ def _fused(schedule: Schedule, statement: str) -> Schedule:
     while True:
         found = schedule.setting.statement(statement)
         around = schedule.setting.enclosing(found)
-        for outer, inner in reversed(list(zip(around, around[1:], strict=False))):
+        for outer, inner in reversed(list(pairwise(around))):
             if outer.variable in found.reduction or inner.variable in found.reduction:
                 continue
             step = Fuse(outer.variable, inner.variable)
@@ -290,9 +291,7 @@ def _loads(statement: Compute) -> list[Load]:
     return [node for value in statement.values for node in walk(value) if isinstance(node, Load)]
 
 
-def _packed(
-    program: LoopProgram, found: Compute, load: Load, lane: str, packable: frozenset[str]
-) -> Layout | None:
+def _packed(program: LoopProgram, found: Compute, load: Load, lane: str, packable: frozenset[str]) -> Layout | None:
     """The layout in which neighbouring lanes read neighbouring elements of a constant; None where there is none."""
     others = [
         other
