@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
+from tilework.dims import Dim, dim
+from tilework.dtypes import float64
 from tilework.graph.graph import Array, Graph, Node
+from tilework.graph.types import TensorType
 from tilework.ops.interpret import interpret
 from tilework.ops.registry import operator
 
@@ -74,9 +78,7 @@ def _error(
         case "add" | "subtract":
             return error[0] + error[1] + 2 * rounding
         case "multiply":
-            return (
-                np.abs(held[0]) * error[1] + np.abs(held[1]) * error[0] + error[0] * error[1] + 2 * rounding
-            )
+            return np.abs(held[0]) * error[1] + np.abs(held[1]) * error[0] + error[0] * error[1] + 2 * rounding
         case "maximum" | "minimum":
             return np.maximum(error[0], error[1]) + 0 * rounding
         case "clamp":
@@ -88,7 +90,9 @@ def _error(
         case "pad":
             return _run(node, [error[0], np.zeros(())], symbols)
         case "reduce" | "reduce_window":
-            return _run(node, [error[0]], symbols, reducer="sum") + _sum_rounding(node, held[:1], symbols) + 2 * rounding
+            return (
+                _run(node, [error[0]], symbols, reducer="sum") + _sum_rounding(node, held[:1], symbols) + 2 * rounding
+            )
         case "dot_general" | "convolution":
             a, b = np.abs(held[0]), np.abs(held[1])
             parts = _run(node, [a + error[0], b + error[1]], symbols) - _run(node, [a, b], symbols)
@@ -110,11 +114,8 @@ def _sum_rounding(node: Node, operands: list[Array], symbols: Mapping[str, int])
 
 def _run(node: Node, operands: list[Array], symbols: Mapping[str, int], **changes: object) -> Array:
     """The node's reference on float64 numbers."""
-    from tilework.dims import Dim, dim
-    from tilework.dtypes import float64
-    from tilework.graph.types import TensorType
 
-    def plain(value: object) -> object:
+    def plain(value: Any) -> Any:
         if isinstance(value, tuple):
             return tuple(plain(entry) for entry in value)
         return int(value.evaluate(symbols)) if isinstance(value, Dim) else value

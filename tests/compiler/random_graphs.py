@@ -1,4 +1,4 @@
-"""Random typed graphs over every operator that has a definition, and data for them.
+"""Random typed graphs over every operator that has a definition.
 
 Values are whole numbers small enough that every sum and product of them is exact, in any order: results can then be
 compared bit for bit. A value that comes from a function that is not exact is marked `rough`; only operators whose error
@@ -9,92 +9,37 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
+from tests.compiler.drawing import (
+    DIRECTIONS,
+    EXACT_BINARY,
+    EXACT_UNARY,
+    FLOATS,
+    INTEGER_BINARY,
+    INTEGERS,
+    LARGEST_ROUGH,
+    ROUGH_UNARY,
+    SYMBOLS,
+    WHOLE_LIMIT,
+    Choices,
+    Known,
+    Unsuitable,
+    broadcasts,
+    largest,
+    numbers,
+    size_of,
+    upper,
+)
 from tilework import dtypes
-from tilework.dims import Dim, Symbol, dim, product
+from tilework.dims import Dim, dim, product
 from tilework.dtypes import DType
-from tilework.graph.graph import Array, Graph, Value
+from tilework.graph.graph import Graph, Value
 from tilework.ops.builder import GraphBuilder
 
 Item = TypeVar("Item")
-
-
-class Choices(Protocol):
-    """Where the choices come from: hypothesis, which makes failures small, or a generator of numbers."""
-
-    def integer(self, low: int, high: int) -> int:
-        """A number from `low` to `high`, both possible."""
-        ...
-
-
-class Numbers:
-    """Choices from a seed."""
-
-    def __init__(self, seed: int) -> None:
-        self._generator = np.random.default_rng(seed)
-
-    def integer(self, low: int, high: int) -> int:
-        return int(self._generator.integers(low, high + 1))
-
-
-SYMBOLS = (Symbol("N", 0, 40), Symbol("M", 1, 40))
-SYMBOL_VALUES = ({"N": 3, "M": 1}, {"N": 0, "M": 5}, {"N": 17, "M": 2}, {"N": 1, "M": 16}, {"N": 8, "M": 9})
-LARGEST = 1500
-"""Most elements of a value, symbols counted as 8."""
-
-FLOATS = (dtypes.float32, dtypes.float32, dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
-INTEGERS = (
-    dtypes.int64, dtypes.int32, dtypes.int8, dtypes.uint8, dtypes.int16, dtypes.uint16, dtypes.uint32, dtypes.uint64,
-)  # fmt: skip
-WHOLE_LIMIT = {
-    "float64": 1 << 53, "float32": 1 << 24, "float16": 1 << 11, "bfloat16": 1 << 8,
-}  # fmt: skip
-"""Whole numbers up to here are exact."""
-LARGEST_ROUGH = {
-    "float64": 1e200, "float32": 1e30, "float16": 2e4, "bfloat16": 1e30,
-}  # fmt: skip
-"""Magnitudes that stay well within a type, whatever is rounded on the way."""
-
-ROUGH_UNARY = (
-    "exponential", "exponential_minus_one", "log", "log_plus_one", "logistic", "tanh", "sine", "cosine", "tan", "sinh",
-    "cosh", "asin", "acos", "atan", "asinh", "acosh", "atanh", "erf", "sqrt", "rsqrt",
-)  # fmt: skip
-EXACT_UNARY = ("negate", "abs", "sign", "floor", "ceil", "truncate", "round_nearest_even")
-EXACT_BINARY = ("add", "subtract", "multiply", "maximum", "minimum")
-INTEGER_BINARY = (
-    "divide", "remainder", "floor_remainder", "power", "shift_left", "shift_right_logical", "shift_right_arithmetic",
-    "and", "or", "xor",
-)  # fmt: skip
-DIRECTIONS = ("EQ", "NE", "LT", "LE", "GT", "GE")
-
-
-@dataclass(frozen=True)
-class Known:
-    """A value of the graph and what is known of its elements."""
-
-    value: Value
-    bound: float
-    """Magnitude that no finite element exceeds."""
-    rough: bool = False
-
-    @property
-    def dtype(self) -> DType:
-        return self.value.tensor.dtype
-
-    @property
-    def shape(self) -> tuple[Dim, ...]:
-        return self.value.tensor.shape
-
-    @property
-    def rank(self) -> int:
-        return len(self.shape)
-
-
-class Unsuitable(Exception):
-    """The operator drawn cannot be applied here."""
 
 
 @dataclass
@@ -104,6 +49,8 @@ class RandomGraph:
     choices: Choices
     special: bool = False
     symbolic: bool = True
+    largest: int = 1500
+    """Most elements of a value, symbols counted as 8."""
     builder: GraphBuilder = field(init=False)
     known: list[Known] = field(default_factory=list[Known])
     operators: list[str] = field(default_factory=list[str])
@@ -128,13 +75,15 @@ class RandomGraph:
     def extent(self) -> Dim:
         if self.symbolic and self.chance(25):
             return self.pick([dim("N"), dim("M"), dim("N") + 1, dim("M") * 2])
+        if self.largest > 10_000 and self.chance(60):
+            return dim(self.pick((31, 64, 100, 129, 300)))
         return dim(self.pick((1, 2, 3, 4, 5, 7, 8, 16, 17, 33, 0)))
 
     def shape(self, most: int = 4) -> list[Dim]:
         found: list[Dim] = []
         for _ in range(self.choices.integer(0, most)):
             extent = self.extent()
-            if size_of([*found, extent]) <= LARGEST:
+            if size_of([*found, extent]) <= self.largest:
                 found.append(extent)
         return found
 
@@ -206,15 +155,16 @@ class RandomGraph:
     def grow(self) -> None:
         """One more operator, or several for one."""
         kinds = (
-            self.unary, self.binary, self.unary, self.binary, self.movement, self.movement, self.movement, self.reduction,
-            self.contraction, self.indexing, self.rough_function, self.change_type, self.choice, self.window, self.source,
+            self.unary, self.binary, self.unary, self.binary, self.movement, self.movement, self.movement,
+            self.reduction, self.contraction, self.indexing, self.rough_function, self.change_type, self.choice,
+            self.window, self.source,
         )  # fmt: skip
         held = len(self.known)
         try:
             self.pick(kinds)()
         except Unsuitable:
             return
-        self.known = [k for n, k in enumerate(self.known) if n < held or size_of(k.shape) <= LARGEST]
+        self.known = [k for n, k in enumerate(self.known) if n < held or size_of(k.shape) <= self.largest]
 
     def finish(self) -> Graph:
         """The graph; outputs are any values: results, inputs, constants, the same one twice."""
@@ -318,7 +268,7 @@ class RandomGraph:
             return
         name = self.pick(ROUGH_UNARY)
         x = self.bounded(x, 8)
-        if name in ("rsqrt",):
+        if name == "rsqrt":
             x = self.apply("abs", x, bound=x.bound)
         self.apply(name, x, bound=3000, rough=True)
 
@@ -341,11 +291,15 @@ class RandomGraph:
                         wide[place] = extent
                 self.apply("broadcast_in_dim", x, bound=x.bound, shape=wide, broadcast_dimensions=places)
             case 5:
-                start, limit, stride = [], [], []
+                start: list[int] = []
+                limit: list[Dim | int] = []
+                stride: list[int] = []
                 for extent in shape:
                     most = extent.value
                     if most is None or self.chance(30):
-                        start.append(0), limit.append(extent), stride.append(self.pick((1, 2)))
+                        start.append(0)
+                        limit.append(extent)
+                        stride.append(self.pick((1, 2)))
                     else:
                         start.append(self.choices.integer(0, most))
                         limit.append(self.choices.integer(start[-1], most))
@@ -361,7 +315,7 @@ class RandomGraph:
                     interior_padding=gaps,
                 )  # fmt: skip
             case 7:
-                able = [e.value is not None and e.value > 0 or e == dim("M") for e in shape]
+                able = [(e.value is not None and e.value > 0) or e == dim("M") for e in shape]
                 low = [self.choices.integer(0, 2) if a else 0 for a in able]
                 high = [self.choices.integer(0, 2) if a else 0 for a in able]
                 mode = self.pick(("reflect", "edge", "wrap"))
@@ -513,7 +467,7 @@ class RandomGraph:
         inner = [inner[k] for k in self.permutation(len(inner))]
         x, y, bound = self.whole_for_sum(x, y, product(x.shape[d] for d in inner))
         sides = ((batch, inner), ([where[d] for d in batch], [where[d] for d in inner]))
-        attributes = {
+        attributes: dict[str, Any] = {
             f"{side}_{what}_dimensions": sides[n][m]
             for n, side in enumerate(("lhs", "rhs"))
             for m, what in enumerate(("batching", "contracting"))
@@ -523,7 +477,7 @@ class RandomGraph:
             flipped = {"lhs": "rhs", "rhs": "lhs"}
             attributes = {flipped[name[:3]] + name[3:]: entry for name, entry in attributes.items()}
         result = [*(x.shape[d] for d in range(x.rank) if d not in inner)]
-        if size_of([*result, *(e for e in y.shape if e not in shape[: len(used)])]) > LARGEST:
+        if size_of([*result, *(e for e in y.shape if e not in shape[: len(used)])]) > self.largest:
             raise Unsuitable
         self.apply("dot_general", *((y, x) if swapped else (x, y)), bound=bound, **attributes)
 
@@ -547,7 +501,7 @@ class RandomGraph:
         channels = x.shape[features].value
         groups = 1
         if channels and self.chance(50):
-            groups = next((g for g in (self.pick((2, 3, channels)), 1) if channels % g == 0))
+            groups = next(g for g in (self.pick((2, 3, channels)), 1) if channels % g == 0)
         outer = groups * self.pick((1, 2, 3))
         inner = x.shape[features] if groups == 1 else dim(channels or 0) // groups
         sizes = [self.pick((1, 2, 3)) for _ in places]
@@ -570,12 +524,12 @@ class RandomGraph:
         kernel = self.of_shape(x.dtype, kernel_shape)
         x, kernel, bound = self.whole_for_sum(x, kernel, inner * int(np.prod(sizes, dtype=int)))
         outputs = self.permutation(rank) if self.chance(50) else list(range(rank))
-        if size_of(x.shape) * outer > 4 * LARGEST:
+        if size_of(x.shape) * outer > 4 * self.largest:
             raise Unsuitable
         self.apply(
             "convolution", x, kernel, bound=bound, window_strides=[self.pick((1, 1, 2)) for _ in places], padding=pads,
-            lhs_dilation=base, rhs_dilation=hole, feature_group_count=groups, input_dimensions=[batch, features, *places],
-            kernel_dimensions=kernel_order, output_dimensions=outputs,
+            lhs_dilation=base, rhs_dilation=hole, feature_group_count=groups,
+            input_dimensions=[batch, features, *places], kernel_dimensions=kernel_order, output_dimensions=outputs,
         )  # fmt: skip
         assert spatial == len(places)
 
@@ -604,7 +558,7 @@ class RandomGraph:
         kind = self.choices.integer(0, 2)
         if kind == 0:
             shape = self.shape(2)
-            if size_of([*shape, *x.shape]) > LARGEST * 4:
+            if size_of([*shape, *x.shape]) > 4 * self.largest:
                 raise Unsuitable
             self.apply("take", x, self.positions(x.shape[along], shape), bound=x.bound, dimension=along)
             return
@@ -647,65 +601,11 @@ class RandomGraph:
             self.apply("dimension_values", bound=100, values=values[:count], shape=[count])
 
 
-def size_of(shape: Sequence[Dim]) -> int:
-    """Elements at a typical value of the symbols."""
-    return int(product(shape).evaluate({"N": 8, "M": 8}))
-
-
-def upper(extent: Dim) -> int:
-    """An extent at the largest values of the symbols."""
-    return int(extent.evaluate({"N": 17, "M": 17}))
-
-
-def broadcasts(first: Sequence[Dim], second: Sequence[Dim]) -> bool:
-    pairs = zip(reversed(list(first)), reversed(list(second)), strict=False)
-    return all(a == b or 1 in (a, b) for a, b in pairs)
-
-
-def largest(dtype: DType, *, whole: bool = False) -> float:
-    """Magnitude of the numbers that `numbers` draws; with `whole`, of any number of an integer type."""
-    if dtype.kind == "boolean":
-        return 1
-    if whole:
-        return float(2**dtype.bits)
-    return 3 if dtype.is_floating else 2.0**dtype.bits
-
-
-def numbers(generator: np.random.Generator, dtype: DType, shape: tuple[int, ...], *, special: bool) -> Array:
-    """Small whole numbers; integers also at the ends of their range; with `special` NaN, infinities and -0.0."""
-    if dtype.kind == "boolean":
-        return generator.integers(0, 2, shape).astype(np.bool_)
-    if dtype.is_integer:
-        low, high = dtypes.integer_range(dtype)
-        small = generator.integers(max(low, -4), min(high, 5) + 1, shape)
-        ends = generator.choice(np.array([low, high, high - 1], dtype=object), shape)
-        mixed = np.where(generator.random(shape) < 0.9, small.astype(object), ends)
-        return np.asarray(mixed).astype(np.uint64 if dtype.name == "uint64" else np.int64).astype(dtype.numpy)
-    found = generator.integers(-3, 4, shape).astype(np.float64)
-    if special:
-        odd = generator.choice(np.array([np.nan, np.inf, -np.inf, -0.0]), shape)
-        found = np.where(generator.random(shape) < 0.15, odd, found)
-    with np.errstate(all="ignore"):
-        return np.asarray(found).astype(dtype.numpy)
-
-
-def inputs_for(graph: Graph, symbols: dict[str, int], seed: int, *, special: bool) -> dict[str, Array]:
-    """Data for the inputs of a graph."""
-    generator = np.random.default_rng(seed)
-    return {
-        value.name: numbers(
-            generator,
-            value.tensor.dtype,
-            tuple(int(extent.evaluate(symbols)) for extent in value.tensor.shape),
-            special=special,
-        )
-        for value in graph.inputs
-    }
-
-
-def random_graph(choices: Choices, nodes: int, *, special: bool, symbolic: bool = True) -> tuple[Graph, RandomGraph]:
-    """A graph of about `nodes` operators."""
-    drawn = RandomGraph(choices, special=special, symbolic=symbolic)
+def random_graph(
+    choices: Choices, nodes: int, *, special: bool, symbolic: bool = True, largest: int = 1500
+) -> tuple[Graph, RandomGraph]:
+    """A graph of about `nodes` operators, and what was drawn."""
+    drawn = RandomGraph(choices, special=special, symbolic=symbolic, largest=largest)
     drawn.start(drawn.choices.integer(1, 3))
     for _ in range(nodes):
         drawn.grow()
