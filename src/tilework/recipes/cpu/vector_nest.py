@@ -253,7 +253,7 @@ def _lanes(
     program = schedule.program
     stores, _ = _addresses(program, found)
     reduces = any(k == "reduction" for k in kinds.values())
-    best: tuple[int, int] | None = None
+    best: tuple[int, bool, int] | None = None
     chosen: str | None = None
     for position, loop in enumerate(around):
         if loop.extent.value is not None and loop.extent.value < 2:
