@@ -351,7 +351,9 @@ def test_lanes_stay_together_under_a_division(width: int, symbolic: bool) -> Non
     w = dim("W") if symbolic else dim(width)
     b, x, y = buffer("b", F, w), buffer("x", F, dim("N") * w), buffer("y", F, dim("N") * w)
     i = dim("i") * 8 + dim("l")
-    node = Compute("y", (Access("y", (i,)),), (Load("x", (i,), F) + Load("b", ((i + 8) % w,), F) + Load("b", (i % w,), F),))
+    node = Compute(
+        "y", (Access("y", (i,)),), (Load("x", (i,), F) + Load("b", ((i + 8) % w,), F) + Load("b", (i % w,), F),)
+    )
     nest = Loop("i", dim("N") * w // 8, "serial", Loop("l", dim(8), "vectorized", node))
     symbols = (Symbol("N", multiple=2), *((Symbol("W", 1, multiple=4 if width == 20 else 8),) if symbolic else ()))
     p = LoopProgram("p", (Argument(b, "read"), Argument(x, "read"), Argument(y, "write")), nest, symbols)

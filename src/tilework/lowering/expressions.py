@@ -16,7 +16,7 @@ from tilework.lowering.indices import Indices
 from tilework.lowering.mathematics.expand import expanded
 from tilework.lowering.mathematics.huge_angle import TWO_OVER_PI
 from tilework.lowering.memory import Memory
-from tilework.lowering.registers import Branch, Value
+from tilework.lowering.registers import Branch, Carried, Loop, Value
 from tilework.lowering.scalars import EMIT
 from tilework.lowering.state import State, register_kind
 
@@ -203,26 +203,64 @@ class Expressions:
     def _rare(
         self, group: RareSteps, values: list[Value], mask: Value | None, parameters: dict[str, Value] | None
     ) -> None:
-        """A branch around what few lanes need; inside, nothing is hoisted out."""
+        """A branch around what few lanes need; inside, lane after lane (short to compile), and nothing is hoisted
+        out.
+        """
         builder = self.state.builder
         condition = values[group.condition]
-        scope = Scope(branch=True)
-        builder.scopes.append(scope)
+        some = self.memory.any(condition)
+        lanes = max(v.lanes for v in (condition, *(values[usual] for _, _, usual in group.members)))
+        branch = Scope(branch=True)
+        outside = builder.depth
+        builder.scopes.append(branch)
         floor, builder.floor = builder.floor, builder.depth
+        loop = Scope()
+        index: Value | None = None
+        if lanes:
+            builder.scopes.append(loop)
+            builder.floor = builder.depth
+            index = builder.fresh("i64")
+        one = self._lane_values(group, values, index)
         for step in group.steps:
-            values[step.place] = self._step(step, values, mask, parameters)
-        chosen: list[tuple[int, Value, Value]] = []
+            one[step.place] = self._step(step, one, mask, parameters)
+        item = Branch(some, branch.block, Scope().block)
+        rounds = (
+            Loop(index, builder.integer(0), builder.integer(lanes), True, loop.block) if index is not None else None
+        )
         for place, seldom, usual in group.members:
-            a, b = values[seldom], values[usual]
-            chosen.append((place, builder.select(condition, a, b) if condition.lanes else a, b))
-        builder.floor = floor
-        builder.scopes.pop()
-        item = Branch(self.memory.any(condition), scope.block, Scope().block)
-        for place, a, b in chosen:
-            merged = builder.fresh(a.kind, max(a.lanes, b.lanes))
-            item.merged.append((merged, a, b))
+            start = values[usual]
+            result = one[seldom]
+            if index is not None and rounds is not None:
+                start = builder.wide(start, lanes)
+                inside, after = builder.fresh(start.kind, lanes), builder.fresh(start.kind, lanes, outside + 1)
+                chosen = builder.select(one[group.condition], result, one[usual])
+                following = builder.pure("insert_at", start.kind, lanes, (inside, chosen, index))
+                rounds.carried.append(Carried(inside, start, following, after))
+                result = after
+            merged = builder.fresh(start.kind, start.lanes, outside)
+            item.merged.append((merged, result, start))
             values[place] = merged
+        builder.floor = floor
+        if rounds is not None:
+            builder.scopes.pop()
+            branch.block.items.append(rounds)
+        builder.scopes.pop()
         builder.scopes[-1].block.items.append(item)
+
+    def _lane_values(self, group: RareSteps, values: list[Value], index: Value | None) -> list[Value]:
+        """The values that the rare steps use from outside, those of one lane where there are lanes."""
+        one = list(values)
+        if index is None:
+            return one
+        used = {group.condition, *(usual for _, _, usual in group.members)}
+        for step in group.steps:
+            used.update(step.fused[:3] if step.fused is not None else step.arguments)
+        builder = self.state.builder
+        for place in used - {step.place for step in group.steps}:
+            vector = values[place]
+            if vector.lanes:
+                one[place] = builder.pure("extract_at", vector.kind, 0, (vector, index))
+        return one
 
     def _step(self, step: Step, values: list[Value], mask: Value | None, parameters: dict[str, Value] | None) -> Value:
         node = step.node

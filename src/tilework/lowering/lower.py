@@ -38,11 +38,13 @@ from tilework.lowering.registers import Block, Branch, Carried, Function, Module
 from tilework.lowering.registers import Loop as RegisterLoop
 from tilework.lowering.state import MAX_LANES, FunctionState, Lane, State
 from tilework.lowering.statements import Statements
-from tilework.lowering.whole_tiles import MAX_INSTANCES, corner_values, instances
+from tilework.lowering.whole_tiles import corner_values, instances, worth_two_versions
 from tilework.numerics import Numerics
 
 STACK_BUFFER_BYTES = 16384
 """Inner storage up to this size is on the stack; larger or symbolic ones are workspaces of the caller."""
+MAX_STATEMENTS = 20000
+"""A program of more statements, once unrolled, would take too long to compile."""
 MAX_TRIED = 6
 """So many guards of broken tiles may be open before no further versions are made."""
 STACK_BYTES = 131072
@@ -64,7 +66,8 @@ def lower(
     Raises:
         CodegenError: 1602 a vectorised loop without a constant extent of at most 64, 1603 an element type or function
             without code, 1604 a loop kind of another machine, 1605 a name that means nothing where it stands, 1606
-            storage whose size changes from iteration to iteration, 1607 a parallel loop whose iterations may meet.
+            storage whose size changes from iteration to iteration, 1607 a parallel loop whose iterations may meet,
+            1608 too many statements once unrolled.
     """
     return _Lowering(program, numerics, name, checked, streaming, last_level_bytes).run()
 
@@ -79,6 +82,9 @@ class _Lowering:
         streaming: frozenset[str],
         last_level: int,
     ) -> None:
+        count = instances(program.body)
+        if count > MAX_STATEMENTS:
+            raise CodegenError(1608, f"unrolled, the program has {count} statements", where=f"program {program.name}")
         program = promoted(program, numerics)
         self.name = name
         self.last_level = last_level
@@ -207,7 +213,7 @@ class _Lowering:
         assumed.update(whole)
         if condition is None:
             emit()
-        elif instances(node) > MAX_INSTANCES or len(self._tried) > MAX_TRIED:
+        elif not worth_two_versions(node) or len(self._tried) > MAX_TRIED:
             assumed.difference_update(whole)
             emit()
         else:

@@ -9,9 +9,14 @@ from __future__ import annotations
 from tilework.dims import Dim
 from tilework.loops.program import Compute, Loop, Node, children, walk
 from tilework.lowering.cells import unrolls
+from tilework.lowering.parallel import work
 
 MAX_INSTANCES = 256
 """Statements (unrolled) of a tile of which two versions may be made."""
+
+
+HEAVY = 13
+"""Units of work of a statement from which on masks cost nothing beside it."""
 
 
 def instances(node: Node) -> int:
@@ -41,3 +46,14 @@ def corner_values(node: Node) -> dict[Dim, Dim]:
             corner = {n: Dim() if guard.coefficient(n) >= 0 else flat[n] - 1 for n in moved}
             found[guard] = guard.substitute(corner)
     return found
+
+
+def worth_two_versions(node: Node) -> bool:
+    """Whether a tile gains by running without masks: not where arithmetic hides them, nor where the text would double
+    for too much.
+    """
+    if instances(node) > MAX_INSTANCES:
+        return False
+    serial = any(isinstance(n, Loop) and not unrolls(n) and n.kind != "vectorized" for n in walk(node))
+    units = work(node).value
+    return serial or units is None or units < instances(node) * HEAVY

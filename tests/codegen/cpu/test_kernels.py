@@ -16,6 +16,7 @@ from tests.lowering.random_programs import draw
 from tilework import dtypes
 from tilework.codegen.cpu.kernel import emit_kernel
 from tilework.dims import Symbol, dim
+from tilework.errors import CodegenError
 from tilework.loops.expressions import Expression, Load, call, constant
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import (
@@ -56,6 +57,50 @@ def test_signature() -> None:
     assert kernel.signature.faults == ()
     assert "define i32 @tilework_odd_name_(ptr %args, ptr %pool)" in kernel.ir
     assert emit_kernel(program, machine("x86-64-v3"), numerics("default"), name="mine").exports == ("mine",)
+
+
+def test_buffers_that_may_be_the_same_memory() -> None:
+    def pairs(program: LoopProgram) -> tuple[tuple[str, str], ...]:
+        return emit_kernel(program, machine("x86-64-v4"), numerics("default")).signature.may_alias
+
+    both = elementwise(lambda a, b: a + b, (F, F), F, 8, "parallel")
+    assert pairs(both) == (("x0", "y"), ("x1", "y"))
+    native = Native(both)
+    data = np.arange(37, dtype=np.float32)
+    raw = np.zeros(37 + 16, np.float32)
+    raw[:37] = data
+    error = np.zeros(1, np.int64)
+    block = (ctypes.c_int64 * 5)(error.ctypes.data, raw.ctypes.data, raw.ctypes.data, raw.ctypes.data, 37)
+    native.entry(ctypes.addressof(block), None)
+    np.testing.assert_array_equal(raw[:37], 2 * data)
+    assert pairs(elementwise(lambda a: call("less", a, 0.0), (F,), dtypes.boolean, 8)) == ()
+    x, y = buffer("x", F, "N"), buffer("y", F, "N")
+    arguments = (Argument(x, "read"), Argument(y, "write"))
+    i = dim("i")
+    here, there = Load("x", (i,), F), Load("x", (dim("N") - 1 - i,), F)
+
+    def nest(*nodes: Node, again: bool = False) -> LoopProgram:
+        body: Node = Loop("i", dim("N"), "serial", sequence(*nodes))
+        if again:
+            body = Loop("r", dim(2), "serial", body)
+        return LoopProgram("p", arguments, body, (Symbol("N"),))
+
+    write = Compute("y", (Access("y", (i,)),), (here * 2.0,))
+    assert pairs(nest(write)) == (("x", "y"),)
+    assert pairs(nest(write, again=True)) == ()
+    assert pairs(nest(Compute("y", (Access("y", (i,)),), (there,)))) == ()
+    assert pairs(nest(Compute("y", (Access("y", (i,)),), (here + there,)))) == ()
+    assert pairs(nest(write, Compute("z", (Access("y", (i,)),), (here,)))) == ()
+
+
+def test_too_much_unrolled() -> None:
+    y = buffer("y", F, 200, 200)
+    node: Node = Compute("y", (Access("y", (dim("i"), dim("j"))),), (constant(0, F),))
+    for name in ("j", "i"):
+        node = Loop(name, dim(200), "unrolled", node)
+    with pytest.raises(CodegenError) as caught:
+        emit_kernel(LoopProgram("p", (Argument(y, "write"),), node), machine("x86-64-v4"), numerics("default"))
+    assert caught.value.code == 1608
 
 
 def test_the_same_program_gives_the_same_text() -> None:

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from tilework.codegen.cpu.printer import Printer
 from tilework.loops.program import LoopProgram
+from tilework.lowering.aliases import may_alias
 from tilework.lowering.lower import lower
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Numerics
@@ -90,5 +91,5 @@ def emit_kernel(
     parts = [*printer.declared, *printer.globals(), *functions]
     parts += ["!0 = !{i32 1}", '!1 = !{!"branch_weights", i32 1, i32 1000000}']
     faults = module.statements if module.can_fault else ()
-    signature = KernelSignature(kernel, tuple(buffers), program.symbols, faults=faults)
+    signature = KernelSignature(kernel, tuple(buffers), program.symbols, may_alias(program), faults)
     return KernelText(kernel, signature, "\n".join(parts) + "\n", (kernel,))

@@ -69,7 +69,7 @@ class Printer:
             "store": self._store, "masked_load": self._masked_load, "masked_store": self._masked_store,
             "gather": self._gather, "scatter": self._scatter, "prefetch": self._prefetch, "fault": self._fault,
             "fence": self._fence, "error_word": self._error_word,
-            "table": self._table,
+            "table": self._table, "extract_at": self._extract_at, "insert_at": self._insert_at,
         }  # fmt: skip
 
     # -- words ---------------------------------------------------------------------------------------------------------
@@ -277,6 +277,14 @@ class Printer:
 
     def _extract(self, item: Instruction) -> None:
         self.define(item, f"extractelement {self.typed(item.operands[0])}, i32 {item.extra}")
+
+    def _extract_at(self, item: Instruction) -> None:
+        vector, lane = item.operands
+        self.define(item, f"extractelement {self.typed(vector)}, {self.typed(lane)}")
+
+    def _insert_at(self, item: Instruction) -> None:
+        vector, value, lane = item.operands
+        self.define(item, f"insertelement {self.typed(vector)}, {self.typed(value)}, {self.typed(lane)}")
 
     def _shuffle(self, item: Instruction) -> None:
         a, b = item.operands

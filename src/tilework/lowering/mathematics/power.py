@@ -8,9 +8,10 @@ interpolates at Chebyshev nodes (60 digits), error 8.1e-22. Integer powers multi
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 
 from tilework import dtypes
-from tilework.loops.expressions import Expression, bitcast, call, cast, constant
+from tilework.loops.expressions import Constant, Expression, bitcast, call, cast, constant
 from tilework.lowering.mathematics.exponential import exp2
 from tilework.lowering.mathematics.logarithm import parts
 from tilework.lowering.mathematics.pieces import clamp, fma, format_of, nearest, polynomial, scaled, select
@@ -41,10 +42,29 @@ def power(x: Expression, y: Expression, *, numerics: Numerics) -> Expression:
     """
     if x.dtype.is_integer:
         return _integer_power(x, y)
+    if isinstance(y, Constant) and y.value in _SIMPLE:
+        return _SIMPLE[y.value](x)
     if x.dtype == dtypes.float32:
         wide = _power(cast(x, dtypes.float64), cast(y, dtypes.float64), numerics, precise=False)
         return cast(wide, dtypes.float32)
     return _power(x, y, numerics, precise=True)
+
+
+def _square_root(x: Expression) -> Expression:
+    """x^(1/2): as the square root, but +0 of -0 and +infinity of -infinity."""
+    root = call("square_root", x + 0.0)
+    return select(call("equal", x, -math.inf), constant(math.inf, x.dtype), root)
+
+
+_SIMPLE: dict[object, Callable[[Expression], Expression]] = {
+    0.0: lambda x: constant(1.0, x.dtype),
+    1.0: lambda x: x,
+    2.0: lambda x: x * x,
+    3.0: lambda x: x * x * x,
+    -1.0: lambda x: 1.0 / x,
+    0.5: _square_root,
+}
+"""Exponents that need no logarithm."""
 
 
 def _two_product(a: Expression, b: Expression) -> tuple[Expression, Expression]:
