@@ -52,6 +52,20 @@ def may_alias(program: LoopProgram) -> tuple[tuple[str, str], ...]:
     return tuple(found)
 
 
+def read_buffers(program: LoopProgram) -> set[str]:
+    """Every buffer that something reads, loaded indices and the old values of reductions included."""
+    found: set[str] = set()
+    for node in walk_nodes(program.body):
+        found |= {element.buffer for d in _dims(node) if d.terms for element in d.loads()}
+        if isinstance(node, AsyncCopy):
+            found.add(node.source.buffer)
+        elif isinstance(node, Compute):
+            found |= {part.buffer for v in node.values for part in walk(v) if isinstance(part, Load)}
+            if node.reducer is not None:
+                found |= {target.buffer for target in node.targets}
+    return found
+
+
 def _dims(node: Node) -> list[Dim]:
     if isinstance(node, Loop):
         return [node.extent]

@@ -32,6 +32,7 @@ from tilework.loops.program import (
     sequence,
 )
 from tilework.loops.reducers import reducer
+from tilework.lowering.streams import streamed
 from tilework.machine.finder import machine
 from tilework.numerics import numerics
 
@@ -264,6 +265,20 @@ def test_streaming_stores_on_every_machine(name: str) -> None:
     text = emit_kernel(program, target, numerics("default"), streaming=frozenset({"y"})).ir
     assembly = jit()[0].emit_assembly(text, target)
     assert ("stnp" if name == "aarch64" else "vmovntps") in assembly
+
+
+def test_which_buffers_are_worth_streaming() -> None:
+    cheap = elementwise(lambda a: a + 1.0, (F,), F, 16)
+    assert streamed(cheap, 1 << 25) == {"y"}
+    assert streamed(elementwise(lambda a: a + 1.0, (F,), F, 0), 1 << 25) == frozenset()
+    dear = elementwise(lambda a: call("power", call("sin", a), call("exp", call("erf", call("log", a)))), (F,), F, 16)
+    assert streamed(dear, 1 << 25) == frozenset()
+    x, y = buffer("x", F, 4096), buffer("y", F, 4096)
+    node = Compute("y", (Access("y", (dim("i") * 8 + dim("l"),)),), (Load("x", (dim("i") * 8 + dim("l"),), F),))
+    nest = Loop("i", dim(512), "serial", Loop("l", dim(8), "vectorized", node))
+    small = LoopProgram("small", (Argument(x, "read"), Argument(y, "write")), nest)
+    assert streamed(small, 1 << 25) == frozenset()
+    assert streamed(small, 1 << 12) == {"y"}
 
 
 # -- addresses ---------------------------------------------------------------------------------------------------------
