@@ -73,8 +73,8 @@ def tilework_engine(model: str, cases: dict[str, str], threads: int) -> Prepared
     return _prepared(ordered, lambda given: executable(*given), names, facts)
 
 
-def session(model: str, threads: int) -> Any:
-    """Return ONNX Runtime's session of a file, with its default optimisations.
+def session(model: str | bytes, threads: int) -> Any:
+    """Return ONNX Runtime's session of a file, or of a model's bytes, with its default optimisations.
 
     Raises `MissingPeerError` where onnxruntime is not installed.
     """

@@ -24,6 +24,10 @@ class Interval:
     confidence: float
     count: int
 
+    def scaled(self, factor: float) -> Interval:
+        """The same in other units: everything times a positive factor."""
+        return Interval(self.low * factor, self.middle * factor, self.high * factor, self.confidence, self.count)
+
 
 def median(samples: Sequence[float]) -> float:
     """Return the median; raises `ValueError` for no samples."""
