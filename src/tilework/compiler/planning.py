@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from tilework.compiler.kernels import RegionKernel
 from tilework.dims import Dim, dim, symbol_bounds
-from tilework.errors import CodegenError
+from tilework.errors import CodegenError, GraphError
 from tilework.graph.graph import Constant, Graph, Value, node_location
 from tilework.ops.registry import operator
 from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
@@ -45,6 +45,15 @@ def build_plan(graph: Graph, items: tuple[RegionKernel | Value, ...]) -> tuple[P
     return planner.plan(), planner.packed
 
 
+@dataclass(frozen=True)
+class _Change:
+    """Output number `position`, the value `name`, becomes the contents of input number `input`."""
+
+    position: int
+    name: str
+    input: int
+
+
 class _Planner:
     def __init__(self, graph: Graph, items: tuple[RegionKernel | Value, ...]) -> None:
         self.graph = graph
@@ -72,12 +81,12 @@ class _Planner:
             self.places[value.name] = InputPlace(position)
         for constant in graph.constants:
             self.places[constant.name] = ConstantPlace(constant.digest)
-        copied = self._place_outputs()
-        for item in self.items:
-            if isinstance(item, RegionKernel):
-                self._kernel(item)
+        copied, changed = self._place_outputs()
+        for item in self._needed():
+            self._kernel(item)
         for position, name in copied:
             self._copy(position, name)
+        self._change_inputs(changed)
         named = zip(graph.outputs, _distinct(graph.outputs), strict=True)
         outputs = tuple(self._output(position, name, shown) for position, (name, shown) in enumerate(named))
         bindings = input_bindings(inputs)
@@ -95,30 +104,83 @@ class _Planner:
             symbols, bindings, self._guards(), (Arena(ARENA, "host", Dim(), ALIGNMENT),),
         )  # fmt: skip
 
-    def _place_outputs(self) -> list[tuple[int, str]]:
-        """Give the first output of each class of bytes that a kernel makes the output's own memory; list the others,
-        which are copied at the end (an input or constant as output, one value twice).
+    def _place_outputs(self) -> tuple[list[tuple[int, str]], list[_Change]]:
+        """Give the first fresh output of each class of bytes that a kernel makes the output's own memory.
+
+        Listed are the other fresh ones, which are copied at the end (an input or constant as output, one value twice),
+        and the new contents of inputs. Raises `GraphError` 1207 for an alias that is not the input it names.
         """
         copied: list[tuple[int, str]] = []
+        changed: list[_Change] = []
+        mutating = {
+            policy.mutated_by: number
+            for number, policy in enumerate(self.signature.inputs)
+            if policy.access == "mutated" and policy.mutated_by is not None
+        }
+        for position, number in mutating.items():
+            if (self.signature.outputs[position].kind, self.signature.outputs[position].of) != ("alias", number):
+                raise GraphError(
+                    1207, f"output {position} changes input {self.graph.inputs[number].name}, so it must be its alias",
+                    where=self.graph.name,
+                )  # fmt: skip
         for position, name in enumerate(self.graph.outputs):
-            kind = self.signature.outputs[position].kind
-            if kind == "alias" and self._mutates(position) is not None:
-                copied.append((position, name))
-            if kind != "fresh":
-                continue
+            policy = self.signature.outputs[position]
             base = self.classes.of(name)
-            if base in self.places:
+            if position in mutating:
+                changed.append(_Change(position, name, mutating[position]))
+            elif policy.kind == "alias" and policy.of is not None:
+                self._check_alias(position, base, policy.of)
+            elif policy.kind == "fresh" and base in self.places:
                 copied.append((position, name))
-            else:
+            elif policy.kind == "fresh":
                 self.places[base] = OutputPlace(position)
-        return copied
+        return copied, changed
 
-    def _mutates(self, position: int) -> int | None:
-        """The input whose memory output number `position` ends up in, or None."""
-        for number, policy in enumerate(self.signature.inputs):
-            if policy.access == "mutated" and policy.mutated_by == position:
-                return number
-        return None
+    def _check_alias(self, position: int, base: str, of: int) -> None:
+        """An output that is an input's memory must be what that memory holds at the end."""
+        given, policy = self.graph.inputs[of].name, self.signature.inputs[of]
+        held = given
+        if policy.access == "mutated" and policy.mutated_by is not None:
+            held = self.classes.of(self.graph.outputs[policy.mutated_by])
+        if base != held:
+            raise GraphError(
+                1207, f"output {position} is called an alias of input {given}, which does not hold its value",
+                where=self.graph.name, hint="make it fresh, or say that it changes the input",
+            )  # fmt: skip
+
+    def _needed(self) -> list[RegionKernel]:
+        """The kernels whose results somebody reads: an output that is a view of an input needs none."""
+        read = {
+            self.classes.of(name)
+            for name, policy in zip(self.graph.outputs, self.signature.outputs, strict=True)
+            if policy.kind != "view"
+        }
+        found: list[RegionKernel] = []
+        for item in reversed(self.items):
+            if isinstance(item, RegionKernel) and any(self.classes.of(v.name) in read for v in item.region.outputs):
+                read.update(self.classes.of(value.name) for value in item.region.inputs)
+                found.append(item)
+        return found[::-1]
+
+    def _change_inputs(self, changes: list[_Change]) -> None:
+        """Write the new contents of inputs, after everything that reads the old ones."""
+        inputs = self.graph.inputs
+        changing = {inputs[change.input].name for change in changes}
+        sources: dict[int, PlanBuffer] = {}
+        for change in changes:
+            base, value = self.classes.of(change.name), self.graph.values[change.name]
+            sources[change.position] = self._buffer(value)
+            if base in changing - {inputs[change.input].name}:  # the old contents of an input that is changed too
+                held = PlanBuffer(
+                    self._fresh(f"old {base}"), value.tensor.shape, value.tensor.dtype, "host", ArenaPlace(ARENA),
+                    ALIGNMENT,
+                )  # fmt: skip
+                self.buffers[held.name] = held
+                self.steps.append(CopyStep(f"keep {base}", sources[change.position].name, held.name, origin=base))
+                sources[change.position] = held
+        for change in changes:
+            if self.classes.of(change.name) != inputs[change.input].name:
+                self._copy(change.position, change.name, sources[change.position], InputPlace(change.input))
 
     def _buffer(self, value: Value) -> PlanBuffer:
         """The plan's buffer for a value, made on first use."""
@@ -157,19 +219,21 @@ class _Planner:
             KernelStep(region.name, kernel.signature, tuple(arguments), symbols, item.program, origin=origin)
         )
 
-    def _copy(self, position: int, name: str) -> None:
+    def _copy(self, position: int, name: str, source: PlanBuffer | None = None, into: Place | None = None) -> None:
         value = self.graph.values[name]
         target = self.copies[position] = self._fresh(f"output {position}")
-        changed = self._mutates(position)
-        into = OutputPlace(position) if changed is None else InputPlace(changed)
         self.buffers[target] = PlanBuffer(
-            target, value.tensor.shape, value.tensor.dtype, "host", into, value.tensor.dtype.itemsize
-        )
-        self.steps.append(CopyStep(f"copy {position}", self._buffer(value).name, target, origin=name))
+            target, value.tensor.shape, value.tensor.dtype, "host", into or OutputPlace(position),
+            value.tensor.dtype.itemsize,
+        )  # fmt: skip
+        held = source or self._buffer(value)
+        self.steps.append(CopyStep(f"copy {position}", held.name, target, origin=name))
 
     def _output(self, position: int, name: str, shown: str) -> PlanOutput:
         value = self.graph.values[name]
-        buffer = self.copies.get(position) or self._buffer(value).name
+        policy = self.signature.outputs[position]
+        shows = value if policy.kind == "fresh" or policy.of is None else self.graph.inputs[policy.of]
+        buffer = self.copies.get(position) or self._buffer(shows).name
         return PlanOutput(shown, value.tensor, buffer, self.signature.outputs[position])
 
     def _guards(self) -> tuple[Guard, ...]:

@@ -5,19 +5,19 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 
 from tilework.codegen.cpu.driver import FrameLayout, frame_layout
 from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim
-from tilework.errors import CODES, CallError, OutOfMemoryError, RunError
+from tilework.errors import CODES, CallError, CodegenError, OutOfMemoryError, RunError
 from tilework.graph.types import TensorType
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
-from tilework.plan.steps import KernelStep, LibraryStep
+from tilework.plan.steps import KernelStep, LibraryStep, Step
 from tilework.runtime.context import Context
 from tilework.runtime.frame import ERROR_SLOT, Frame
 from tilework.runtime.gate import Gate, GateInput, GateOutput, GateSpec
@@ -97,7 +97,13 @@ class Executable:
             work: operations plus bytes of a call, in the plan's symbols.
             memory_limit: bytes that a call's arena and outputs may take together.
             step_entries: addresses of the kernels by name, for step-by-step execution.
+
+        Raises:
+            CodegenError: 1651, a plan of several segments or arenas.
         """
+        if len(plan.segments) != 1 or len(plan.arenas) > 1:
+            text = f"it has {len(plan.segments)} segments and {len(plan.arenas)} arenas, not one of each"
+            raise CodegenError(1651, text, where=plan.name)
         self._plan = plan
         self._code = code
         self._entry = entry
@@ -134,8 +140,7 @@ class Executable:
             KeyboardInterrupt, or what another signal handler raised: the call is abandoned, the executable usable.
         """
         gate = self._gate
-        states = self._states
-        state = states.pop() if states else self._new_state()
+        state = self._take_state()
         frame = state.frame
         bound = gate.bind(frame, gate.order(arrays, named))
         if self._memory_limit is not None:
@@ -148,9 +153,9 @@ class Executable:
         native = self._context.native
         status = (native.run_holding if holding else native.run)(self._entry, frame.address)
         if status:
-            self._fail(frame, status)
+            self._fail(frame, self._step(status))
         gate.finish(bound)
-        states.append(state)
+        self._states.append(state)
         return outputs
 
     def run_core(
@@ -175,7 +180,7 @@ class Executable:
         """
         if not len(addresses) == len(dims) == len(strides) == len(self.inputs):
             raise CallError(1701, f"{len(self.inputs)} inputs are expected, {len(addresses)} were given")
-        state = self._states.pop() if self._states else self._new_state()
+        state = self._take_state()
         frame = state.frame
         self._bind_core(frame, addresses, dims, strides)
         results: list[CoreResult] = []
@@ -196,7 +201,7 @@ class Executable:
             self._prepare(state)
             status = self._context.native.run(self._entry, frame.address)
             if status:
-                self._fail(frame, status)
+                self._fail(frame, self._step(status))
         except BaseException:
             for address in taken:
                 allocator.release(address)
@@ -209,21 +214,21 @@ class Executable:
         from tilework.runtime.interactive import run_steps
 
         gate = self._gate
-        state = self._states.pop() if self._states else self._new_state()
+        state = self._take_state()
         frame = state.frame
         bound = gate.bind(frame, gate.order(arrays, named))
+        if self._memory_limit is not None:
+            self._check_limit(frame)
         outputs = gate.allocate(frame, bound)
         self._prepare(state)
         times: list[StepTime] = []
         values = self._symbol_values(frame)
-        for ordinal, (step, run) in enumerate(
-            run_steps(self._plan, self._layout, frame, values, self._step_entries, self._context), start=1
-        ):
+        for step, run in run_steps(self._plan, self._layout, frame, values, self._step_entries, self._context):
             start = time.perf_counter()
             status = run()
             times.append(StepTime(step.name, step.origin, time.perf_counter() - start))
             if status:
-                self._fail(frame, ordinal)
+                self._fail(frame, step)
         gate.finish(bound)
         self._states.append(state)
         return outputs, tuple(times)
@@ -251,6 +256,13 @@ class Executable:
                 self._context.blocks.give(state.arena)
 
     # -- how -----------------------------------------------------------------------------------------------------------
+    def _take_state(self) -> _State:
+        """A state that no other call uses. One whose call does not end well is not handed back."""
+        try:
+            return self._states.pop()
+        except IndexError:
+            return self._new_state()
+
     def _new_state(self) -> _State:
         frame = Frame(self._layout.size, self._context.pool.address)
         for digest, slot in self._layout.constants.items():
@@ -323,11 +335,14 @@ class Executable:
         if self._memory_limit is not None:
             self._check_limit(frame)
 
-    def _fail(self, frame: Frame, status: int) -> None:
-        """Raise for a driver that stopped at step number `status`."""
-        error = frame.error
+    def _step(self, status: int) -> Step | None:
+        """The step at which a driver stopped that returned this."""
         steps = [step for _, step in self._plan.walk()]
-        step = steps[status - 1] if 0 < status <= len(steps) else None
+        return steps[status - 1] if 0 < status <= len(steps) else None
+
+    def _fail(self, frame: Frame, step: Step | None) -> NoReturn:
+        """Raise for a call that stopped at this step."""
+        error = frame.error
         origin = (step.origin or step.name) if step is not None else self._plan.name
         if error is None:
             raise RunError(1802, f"the call stopped at {origin} and gave no reason", where=origin)
