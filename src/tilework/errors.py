@@ -564,6 +564,27 @@ CODES: dict[int, CodeInfo] = {
         "Only memory that lives at the start of the loop can be prefetched.",
         "Prefetch what a statement stores to memory.",
     ),
+    1519: CodeInfo(
+        "part of an instruction",
+        "The step would change what stands for one machine instruction: the instruction itself would not change with it.",
+        "Schedule first and tensorize last.",
+    ),
+    1520: CodeInfo(
+        "cannot move there",
+        "A computation or a storage cannot move to that loop: something there, or in between, uses or overwrites what it "
+        "needs.",
+        "Choose another loop, or move what stands in the way first.",
+    ),
+    1521: CodeInfo(
+        "not what the instruction does",
+        "A loop nest is not, node for node, what an instruction of the machine means.",
+        "Split and reorder until the nest has the loops, accesses and types that the message names.",
+    ),
+    1522: CodeInfo(
+        "storage of the wrong scope",
+        "A buffer cannot live in that scope: its size is not constant, it is an argument, or threads share it.",
+        "Use scope 'global', or move the storage into a loop where it is small.",
+    ),
     1602: CodeInfo(
         "bad vectorised loop",
         "A vectorised loop needs a constant extent of at most 64.",
@@ -655,7 +676,9 @@ CODES: dict[int, CodeInfo] = {
         "Use numerics='default', or choose a loop that indexes the result.",
     ),
     1513: CodeInfo(
-        "race", "Iterations of the loop add into the same element.", "Parallelise a loop that indexes the result."
+        "race",
+        "Iterations of the loop touch the same element, and one of them writes it.",
+        "Parallelise a loop that indexes the result.",
     ),
     1514: CodeInfo(
         "cannot be inlined",
@@ -792,6 +815,31 @@ CODES: dict[int, CodeInfo] = {
         "argument needs a copy",
         "An argument is not contiguous or not aligned, and the input's policy refuses copies.",
         "Pass a contiguous array, or compile with the policy that copies.",
+    ),
+    1760: CodeInfo(
+        "bad measuring settings",
+        "A setting of a measurement makes no sense, or times are asked of a measurement that has none.",
+        "Give a value of the kind that the message names; look at the measurement's outcome first.",
+    ),
+    1761: CodeInfo(
+        "no measuring worker",
+        "The process that builds and times kernels could not be started.",
+        "See what it said: a missing library or too little memory, most likely.",
+    ),
+    1762: CodeInfo(
+        "cannot be measured",
+        "Only schedules, candidates and jobs can be measured.",
+        "Pass a Schedule, or a Candidate that builds one.",
+    ),
+    1763: CodeInfo(
+        "machine without a name",
+        "A worker finds machines by their names, and the schedule's machine is none of those.",
+        "Schedule for the host or for a machine that Tilework knows by name.",
+    ),
+    1764: CodeInfo(
+        "code for another processor",
+        "A kernel was to be timed that is made for instructions that this processor does not have.",
+        "Measure on such a machine, or schedule for the host.",
     ),
     # 18xx: faults that compiled code reports while it runs
     1801: CodeInfo(

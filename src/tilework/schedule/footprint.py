@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from tilework.dims import Bound, Dim, FloorDiv, Mod, dim
-from tilework.loops.expressions import Load, walk
-from tilework.loops.program import AsyncCopy, Compute, Loop, Node, Prefetch, statements
+from tilework.dims import Bound, Dim, FloorDiv, Mod, Monomial, dim
+from tilework.loops.expressions import Index, Load, walk
+from tilework.loops.program import AsyncCopy, Compute, Loop, LoopProgram, Node, Prefetch, Storage, path, statements
 from tilework.loops.program import walk as walk_tree
 
 
@@ -27,27 +27,28 @@ class Side:
 Box = tuple[Side, ...]
 
 
-def box(indices: Sequence[tuple[Dim, ...]], inside: Mapping[str, Dim], shape: Sequence[Dim]) -> Box | None:
+def box(
+    indices: Sequence[tuple[Dim, ...]], inside: Mapping[str, Dim], shape: Sequence[Dim], clamp: bool = False
+) -> Box | None:
     """The smallest box that holds all indices while the variables in `inside` (with their extents) run.
 
-    `shape` is the buffer's: a dimension that is walked whole has that size. None where there is no such box.
+    `shape` is the buffer's: a dimension that is walked whole has that size. `clamp` cuts off what sticks out of the
+    buffer where the box always starts at the same place. None where there is no such box.
     """
-    bounds: dict[str, tuple[Bound, Bound]] = {}
-    for name, extent in inside.items():
-        known = extent.value
-        bounds[name] = (0, math.inf if known is None else known - 1)
     sides: list[Side] = []
     for d, extent in enumerate(shape):
-        side = _side([index[d] for index in indices], inside, bounds, extent)
+        side = side_of([index[d] for index in indices], inside, extent, clamp)
         if side is None:
             return None
         sides.append(side)
     return tuple(sides)
 
 
-def _side(
-    entries: Sequence[Dim], inside: Mapping[str, Dim], bounds: dict[str, tuple[Bound, Bound]], extent: Dim
-) -> Side | None:
+def side_of(entries: Sequence[Dim], inside: Mapping[str, Dim], extent: Dim, clamp: bool = False) -> Side | None:
+    """One dimension of `box`: the smallest range that holds all entries; `extent` is the buffer's."""
+    bounds: dict[str, tuple[Bound, Bound]] = {}
+    for name, size in inside.items():
+        bounds[name] = (0, math.inf if size.value is None else max(0, size.value - 1))
     if all(_walks_whole(entry, inside, extent) for entry in entries):
         return Side(dim(0), extent)
     starts: set[Dim] = set()
@@ -63,7 +64,14 @@ def _side(
         low, high = min(low, a + outer.constant), max(high, b + outer.constant)
     if len(starts) != 1 or math.isinf(low) or math.isinf(high):
         return None
-    return Side(starts.pop() + int(low), dim(int(high - low) + 1))
+    start = starts.pop()
+    known = extent.value
+    if clamp and known is not None and not start.terms:
+        # elements outside the buffer are never there: whoever walks over them is guarded
+        low, high = max(low, 0), min(high, known - 1)
+        if high < low:
+            low, high = 0, 0
+    return Side(start + int(low), dim(int(high - low) + 1))
 
 
 def _walks_whole(entry: Dim, inside: Mapping[str, Dim], extent: Dim) -> bool:
@@ -72,17 +80,20 @@ def _walks_whole(entry: Dim, inside: Mapping[str, Dim], extent: Dim) -> bool:
 
 def _apart(entry: Dim, inside: Mapping[str, Dim]) -> tuple[Dim, Dim] | None:
     """The dim as (what does not move inside) + (what moves inside only); None where a term mixes both."""
-    outer: list[tuple[tuple[object, ...], int]] = []
-    inner: list[tuple[tuple[object, ...], int]] = []
+    outer: list[tuple[Monomial, int]] = []
+    inner: list[tuple[Monomial, int]] = []
     for monomial, coefficient in entry.terms:
-        names = Dim(((monomial, 1),)).names()
+        term = Dim(((monomial, 1),))
+        names = term.names()
+        if term.loads():
+            return None  # the place depends on data
         if not names & inside.keys():
             outer.append((monomial, coefficient))
         elif names <= inside.keys() and all(isinstance(atom, (str, FloorDiv, Mod)) for atom in monomial):
             inner.append((monomial, coefficient))
         else:
             return None
-    return Dim(tuple(outer), entry.constant), Dim(tuple(inner))  # type: ignore[arg-type]
+    return Dim(tuple(outer), entry.constant), Dim(tuple(inner))
 
 
 def loops_inside(node: Node) -> dict[str, Dim]:
@@ -101,26 +112,138 @@ def reads_of(buffer: str, body: Iterable[Compute]) -> list[tuple[Dim, ...]]:
     ]
 
 
-def reads_in_dims(node: Node) -> set[str]:
-    """Buffers whose elements the indices and guards below a node are made from."""
-    dims: list[Dim] = []
-    for found in walk_tree(node):
-        match found:
-            case Compute():
-                dims += [*found.guards, *(entry for target in found.targets for entry in target.index)]
-                for value in found.values:
-                    for part in walk(value):
-                        if isinstance(part, Load):
-                            dims.extend(part.index)
-            case Prefetch():
-                dims += [*found.guards, *found.target.index]
-            case AsyncCopy():
-                dims += [*found.guards, *found.target.index, *found.source.index]
-            case _:
-                pass
-    return {load.buffer for entry in dims for load in entry.loads()}
-
-
 def writes_of(buffer: str, body: Node) -> list[tuple[Dim, ...]]:
-    """The indices at which statements below a node write a buffer."""
-    return [target.index for s in statements(body) for target in s.targets if target.buffer == buffer]
+    """The indices at which statements and copies below a node write a buffer."""
+    found = [target.index for s in statements(body) for target in s.targets if target.buffer == buffer]
+    copies = [n.target.index for n in walk_tree(body) if isinstance(n, AsyncCopy) and n.target.buffer == buffer]
+    return found + copies
+
+
+def _dims(found: Node) -> list[Dim]:
+    """Every dim of one node: guards, indices, extents."""
+    match found:
+        case Compute():
+            dims = [*found.guards, *(entry for target in found.targets for entry in target.index)]
+            for value in found.values:
+                for part in walk(value):
+                    if isinstance(part, Load):
+                        dims.extend(part.index)
+                    elif isinstance(part, Index):
+                        dims.append(part.value)
+            return dims
+        case Prefetch():
+            return [*found.guards, *found.target.index]
+        case AsyncCopy():
+            return [*found.guards, *found.target.index, *found.source.index]
+        case Loop():
+            return [found.extent]
+        case Storage():
+            return list(found.buffer.shape)
+        case _:
+            return []
+
+
+def reads_in_dims(node: Node) -> set[str]:
+    """Buffers whose elements the indices, guards and extents below a node are made from."""
+    return {load.buffer for found in walk_tree(node) for entry in _dims(found) for load in entry.loads()}
+
+
+def read_buffers(node: Node) -> set[str]:
+    """Buffers that anything below a node reads (a reduction's read of its own target excluded)."""
+    found = reads_in_dims(node)
+    for part in walk_tree(node):
+        if isinstance(part, Compute):
+            found |= {n.buffer for value in part.values for n in walk(value) if isinstance(n, Load)}
+        elif isinstance(part, AsyncCopy):
+            found.add(part.source.buffer)
+    return found
+
+
+def written_buffers(node: Node) -> set[str]:
+    """Buffers that anything below a node writes."""
+    found: set[str] = set()
+    for part in walk_tree(node):
+        if isinstance(part, Compute):
+            found |= {target.buffer for target in part.targets}
+        elif isinstance(part, AsyncCopy):
+            found.add(part.target.buffer)
+    return found
+
+
+def touched_buffers(node: Node) -> set[str]:
+    """Buffers that anything below a node reads, writes or prefetches."""
+    near = {n.target.buffer for n in walk_tree(node) if isinstance(n, Prefetch)}
+    return read_buffers(node) | written_buffers(node) | near
+
+
+def special_users(buffer: str, node: Node) -> list[Node]:
+    """Prefetches and asynchronous copies below a node that name a buffer: rewrites of its accesses pass them by."""
+    return [
+        n
+        for n in walk_tree(node)
+        if (isinstance(n, Prefetch) and n.target.buffer == buffer)
+        or (isinstance(n, AsyncCopy) and buffer in (n.target.buffer, n.source.buffer))
+    ]
+
+
+def runs_after(program: LoopProgram, first: Node) -> list[Node]:
+    """Leaves that come after a subtree in the program's text."""
+    every: list[Node] = [n for n in walk_tree(program.body) if isinstance(n, (Compute, AsyncCopy, Prefetch))]
+    own = {id(n) for n in walk_tree(first)}
+    last = max((p for p, n in enumerate(every) if id(n) in own), default=-1)
+    return every[last + 1 :]
+
+
+def written_whole(program: LoopProgram, buffer: str, reader: Node) -> bool:
+    """Whether every element of a buffer surely has a value when a subtree starts to run.
+
+    An argument that the caller fills has; for anything else one statement has to walk over all of it in loops of its
+    own, before the reader and in the same life of the buffer.
+    """
+    for argument in program.arguments:
+        if argument.buffer.name == buffer and argument.access != "write":
+            return True
+    chain = path(program.body, reader)
+    around = {id(n) for n in chain}
+    alive = next((p for p, n in enumerate(chain) if isinstance(n, Storage) and n.buffer.name == buffer), None)
+    life = program.body if alive is None else chain[alive]
+    order = {id(n): position for position, n in enumerate(walk_tree(program.body))}
+    for writer in statements(life):
+        if order[id(writer)] > order[id(reader)]:
+            break
+        for target in writer.targets:
+            if target.buffer != buffer or (writer.reducer is not None and writer.init is None):
+                continue
+            loops = [n for n in path(life, writer) if isinstance(n, Loop)]
+            own = {n.variable: n.extent for n in loops if id(n) not in around}
+            if set(own) & set(writer.reduction) and any(
+                own[v].value in (None, 0) for v in own if v in writer.reduction
+            ):
+                continue
+            if _covers(target.index, program.buffers[buffer].shape, own, writer):
+                return True
+    return False
+
+
+def _covers(index: Sequence[Dim], shape: Sequence[Dim], own: Mapping[str, Dim], writer: Compute) -> bool:
+    """Whether an index walks over a whole shape, guarded only against what lies outside it."""
+    used: set[str] = set()
+    ends: set[Dim] = set()
+    for entry, extent in zip(index, shape, strict=True):
+        names = entry.names() & own.keys()
+        if entry.constant or used & names or not entry.affine_in(names) or len(entry.terms) != len(names):
+            return False
+        used |= names
+        reach = dim(1)  # elements covered by the smaller steps
+        for name in sorted(names, key=entry.coefficient):
+            if reach != entry.coefficient(name):
+                return False
+            reach = reach * own[name]
+            if own[name] == extent.ceildiv(entry.coefficient(name)):
+                reach = extent
+        if reach != extent and (reach.value is None or extent.value is None or reach.value < extent.value):
+            return False
+        ends.add(extent - 1 - entry)
+    extra = [name for name in own if name not in used and name not in writer.reduction]
+    inner = {g for g in writer.guards if writer.init is not None and g.names() & set(writer.reduction)}
+    return not extra and all(guard in ends for guard in writer.guards if guard not in inner)

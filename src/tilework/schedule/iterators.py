@@ -25,13 +25,19 @@ from tilework.loops.program import (
     statements,
     walk,
 )  # fmt: skip
+from tilework.schedule.footprint import side_of
 
 IteratorKind = Literal["independent", "reduction", "ordered"]
 Element = tuple[Dim, ...]
 
 
 def kind(program: LoopProgram, loop: Loop, varying: Iterable[str] = ()) -> IteratorKind:
-    """The kind of a loop while the loops inside it (and those named in `varying`, outside it) run freely."""
+    """The kind of a loop while the loops inside it (and those named in `varying`, outside it) run freely.
+
+    A loop of at most one iteration has no order.
+    """
+    if loop.extent.value is not None and loop.extent.value <= 1:
+        return "independent"
     if any(isinstance(node, (Barrier, AsyncCopy, AsyncWait, Intrinsic)) for node in walk(loop.body)):
         return "ordered"
     free = {node.variable: node.extent for node in walk(loop) if isinstance(node, Loop)}
@@ -41,16 +47,21 @@ def kind(program: LoopProgram, loop: Loop, varying: Iterable[str] = ()) -> Itera
     if not written:
         return "independent"
     accesses = _accesses(loop.body)
-    conflicted = [
-        name for name in written if not _separated([e for b, e in accesses if b == name], loop.variable, free)
-    ]
+    buffers = program.buffers
+    conflicted = {
+        name
+        for name in written
+        if not separated([e for b, e in accesses if b == name], loop.variable, free, buffers[name].shape)
+    }
     if not conflicted:
         return "independent"
     found = list(statements(loop.body))
     for statement in found:
         targets = {target.buffer for target in statement.targets}
-        if not targets & set(conflicted):
+        if not targets & conflicted:
             continue
+        if not targets <= conflicted:
+            return "ordered"  # one result of each iteration would hold a partial result of the others
         relaxable = statement.reducer is not None and statement.reducer.relaxable
         if not relaxable or (statement.init is not None and loop.variable not in statement.reduction):
             return "ordered"
@@ -81,6 +92,9 @@ def _read_elements(body: Node) -> list[tuple[str, Element]]:
                 elif isinstance(node, Index):
                     dims.append(node.value)
         found.extend((load.buffer, load.index) for entry in dims for load in entry.loads())
+    for node in walk(body):
+        sizes = (node.extent,) if isinstance(node, Loop) else node.buffer.shape if isinstance(node, Storage) else ()
+        found.extend((load.buffer, load.index) for entry in sizes for load in entry.loads())
     return found
 
 
@@ -90,16 +104,28 @@ def _accesses(body: Node) -> list[tuple[str, Element]]:
     return writes + _read_elements(body)
 
 
-def _separated(elements: Sequence[Element], variable: str, free: dict[str, Dim]) -> bool:
+def separated(elements: Sequence[Element], variable: str, free: dict[str, Dim], shape: Sequence[Dim]) -> bool:
     """Whether equal elements imply equal values of `variable`, over all accesses of one buffer.
 
-    True when one expression, the same in all accesses up to what does not move it, determines the variable.
+    True when one expression, the same in all accesses up to what does not move it, determines the variable; or when
+    the boxes of different values lie beside each other in some dimension.
     """
     if not elements:
         return True
     first = elements[0]
-    same = [d for d in range(len(first)) if all(len(e) == len(first) and e[d] == first[d] for e in elements)]
-    return determines([first[d] for d in same], variable, free)
+    if any(len(e) != len(shape) for e in elements):
+        return False
+    same = [d for d in range(len(first)) if all(e[d] == first[d] for e in elements)]
+    if determines([first[d] for d in same], variable, free):
+        return True
+    inside = {name: extent for name, extent in free.items() if name != variable}
+    for d, extent in enumerate(shape):
+        side = side_of([e[d] for e in elements], inside, extent)
+        if side is None or side.size.value is None or not side.start.affine_in((variable,)):
+            continue
+        if abs(side.start.coefficient(variable)) >= side.size.value:
+            return True
+    return False
 
 
 def determines(index: Sequence[Dim], variable: str, free: dict[str, Dim]) -> bool:

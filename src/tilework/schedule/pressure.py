@@ -129,9 +129,7 @@ class _Value:
 class _Body:
     """The straight code of one innermost loop."""
 
-    def __init__(
-        self, body: Node, around: tuple[Loop, ...], buffers: Mapping[str, Buffer], machine: Machine
-    ) -> None:
+    def __init__(self, body: Node, around: tuple[Loop, ...], buffers: Mapping[str, Buffer], machine: Machine) -> None:
         self.body = body
         self.buffers = buffers
         self.machine = machine
@@ -283,9 +281,7 @@ class _Body:
         return self.machine.vector_bits >= _AVX512_BITS
 
     # -- names and widths ----------------------------------------------------------------------------------------------
-    def _key(
-        self, buffer: str, index: tuple[Dim, ...], constants: Mapping[str, int], lanes: Mapping[str, int]
-    ) -> Key:
+    def _key(self, buffer: str, index: tuple[Dim, ...], constants: Mapping[str, int], lanes: Mapping[str, int]) -> Key:
         table: dict[str, int] = {**constants}
         varies = tuple(sorted(lanes.keys() & {name for entry in index for name in entry.names()}))
         table.update(dict.fromkeys(varies, 0))

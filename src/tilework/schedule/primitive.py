@@ -10,10 +10,10 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
 
 from tilework.errors import ScheduleError
-from tilework.loops.program import Compute, Loop, LoopProgram, Node, path, walk
+from tilework.loops.program import Compute, Intrinsic, Loop, LoopProgram, Node, path, walk
 from tilework.numerics import Numerics
 
 if TYPE_CHECKING:
@@ -43,6 +43,7 @@ class Setting:
         loops = [node for node in walk(self.program.body) if isinstance(node, Loop)]
         for loop in loops:
             if loop.variable == variable:
+                self._free(loop, variable)
                 return loop
         there = ", ".join(loop.variable for loop in loops) or "none"
         raise ScheduleError(1501, f"there is no loop {variable!r}", hint=f"the loops are: {there}")
@@ -52,9 +53,16 @@ class Setting:
         found = [node for node in walk(self.program.body) if isinstance(node, Compute)]
         for statement in found:
             if statement.name == name:
+                self._free(statement, name)
                 return statement
         there = ", ".join(statement.name for statement in found) or "none"
         raise ScheduleError(1501, f"there is no statement {name!r}", hint=f"the statements are: {there}")
+
+    def _free(self, node: Node, name: str) -> None:
+        """What an instruction stands for is out of reach: the instruction would mean something else."""
+        around = [n.instruction for n in path(self.program.body, node)[:-1] if isinstance(n, Intrinsic)]
+        if around:
+            raise ScheduleError(1519, f"{name} is inside the instruction {around[0]}", hint="schedule before tensorize")
 
     def names(self) -> set[str]:
         """Every loop variable in use."""
@@ -73,15 +81,36 @@ class Applied:
     forwards: Mapping[str, tuple[str, ...]] = field(default_factory=dict[str, tuple[str, ...]])
 
 
+def _words(annotation: str) -> str:
+    return {"int": "an integer", "str": "a text"}.get(
+        annotation, "texts" if annotation.startswith("tuple") else "a text"
+    )
+
+
 @dataclass(frozen=True)
 class Primitive(ABC):
     """One step of a schedule. Subclasses are frozen dataclasses; fields hold plain JSON values or tuples of them."""
 
     name: ClassVar[str] = ""
 
+    def __post_init__(self) -> None:
+        """Refuse arguments of another type: `ScheduleError` 1505."""
+        for entry in dataclasses.fields(self):
+            value, wanted = getattr(self, entry.name), str(entry.type)
+            fits = (
+                isinstance(value, tuple) and all(isinstance(part, str) for part in cast("tuple[Any, ...]", value))
+                if wanted.startswith("tuple")
+                else type(value) is int
+                if wanted == "int"
+                else isinstance(value, str)
+            )
+            if not fits:
+                raise ScheduleError(1505, f"{self.name}: {entry.name} is {value!r}; it must be {_words(wanted)}")
+
     @abstractmethod
     def check(self, setting: Setting) -> Verdict:
-        """Whether the step is legal here. Raises `ScheduleError` 1501 for names that do not exist."""
+        """Whether the step is legal here. Raises `ScheduleError` 1501 for names that do not exist, 1519 inside an
+        instruction."""
 
     @abstractmethod
     def apply(self, setting: Setting) -> Applied:

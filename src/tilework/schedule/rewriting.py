@@ -1,88 +1,145 @@
-"""Rewrites that several primitives share: renaming and replacing loop variables, guards, perfect nests."""
+"""Rewrites that several primitives share: renaming and replacing loop variables, guards, nests, names."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tilework.dims import Bound, Dim
+from tilework.dims import Bound, Dim, dim, symbol_bounds
 from tilework.loops.expressions import Expression, substitute
 from tilework.loops.program import (
     Access,
     AsyncCopy,
     Compute,
+    Intrinsic,
     Loop,
     LoopKind,
     LoopProgram,
     Node,
     Prefetch,
+    Scope,
     Storage,
+    path,
     rewrite,
+    statements,
     walk,
 )  # fmt: skip
 
+_NOTHING: Mapping[str, tuple[str, ...]] = {}
+SCOPES: tuple[Scope, ...] = ("global", "shared", "register", "fragment")
+"""Every memory scope."""
+MARKS = ("init", "back", "near", "copy")
+"""What a derived loop or statement is for: a start, a write-back, a prefetch, a copy."""
 
-def replace_variables(node: Node, values: Mapping[str, Dim]) -> Node:
-    """Replace loop variables by dims everywhere below a node; a reduction over a variable is over those that replace it."""
+
+# -- names -------------------------------------------------------------------------------------------------------------
+def derived(name: str, mark: str, taken: set[str]) -> str:
+    """The name of what is made from a loop or statement for a purpose: `row` gives `row.back`.
+
+    A mark that the name already bears is replaced; a number follows only where the name is taken. `taken` grows.
+    """
+    parts = name.split(".")
+    while len(parts) > 1 and (parts[-1] in MARKS or (parts[-1].isdigit() and parts[-2] in MARKS)):
+        parts.pop()
+    return unique(".".join((*parts, mark)), taken)
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """The name itself, or with the smallest free number behind it. `taken` grows."""
+    found, number = name, 1
+    while found in taken:
+        number += 1
+        found = f"{name}.{number}"
+    taken.add(found)
+    return found
+
+
+def loop_names(program: LoopProgram) -> set[str]:
+    """Names that no new loop may take: loops and symbols."""
+    return {n.variable for n in walk(program.body) if isinstance(n, Loop)} | {s.name for s in program.symbols}
+
+
+def statement_names(program: LoopProgram) -> set[str]:
+    """Names that no new statement may take."""
+    return {n.name for n in walk(program.body) if isinstance(n, (Compute, Prefetch, AsyncCopy))}
+
+
+# -- variables and guards ----------------------------------------------------------------------------------------------
+def replace_variables(node: Node, values: Mapping[str, Dim], over: Mapping[str, tuple[str, ...]] = _NOTHING) -> Node:
+    """Replace loop variables by dims everywhere below a node.
+
+    `over`: the loops that a reduction over a variable is over afterwards; where it says nothing, those of the new dim.
+    """
     table = dict(values)
     memo: dict[int, Expression] = {}
 
     def access(target: Access) -> Access:
         return Access(target.buffer, tuple(i.substitute(table) for i in target.index))
 
+    def dims(found: Iterable[Dim]) -> tuple[Dim, ...]:
+        return tuple(d.substitute(table) for d in found)
+
+    def reduced(old: str) -> Iterable[str]:
+        if old in over:
+            return over[old]
+        return sorted(table[old].names()) if old in table else (old,)
+
     def change(found: Node) -> Node:
         match found:
             case Compute():
-                reduction = tuple(
-                    dict.fromkeys(
-                        new
-                        for old in found.reduction
-                        for new in (sorted(table[old].names()) if old in table else (old,))
-                    )
-                )
                 return replace(
                     found,
-                    targets=tuple(access(t) for t in found.targets),
+                    targets=tuple(map(access, found.targets)),
                     values=tuple(substitute(v, table, memo=memo) for v in found.values),
-                    reduction=reduction,
-                    guards=tuple(g.substitute(table) for g in found.guards),
+                    reduction=tuple(dict.fromkeys(new for old in found.reduction for new in reduced(old))),
+                    guards=dims(found.guards),
                 )
             case Prefetch():
-                return replace(
-                    found, target=access(found.target), guards=tuple(g.substitute(table) for g in found.guards)
-                )
+                return replace(found, target=access(found.target), guards=dims(found.guards))
             case AsyncCopy():
-                return replace(
-                    found, target=access(found.target), source=access(found.source),
-                    guards=tuple(g.substitute(table) for g in found.guards),
-                )  # fmt: skip
+                moved = access(found.target), access(found.source)
+                return replace(found, target=moved[0], source=moved[1], guards=dims(found.guards))
             case Loop():
                 return replace(found, extent=found.extent.substitute(table))
             case Storage():
-                shape = tuple(d.substitute(table) for d in found.buffer.shape)
-                return (
-                    found if shape == found.buffer.shape else replace(found, buffer=replace(found.buffer, shape=shape))
-                )
+                shape = dims(found.buffer.shape)
+                if shape == found.buffer.shape:
+                    return found
+                return replace(found, buffer=replace(found.buffer, shape=shape))
             case _:
                 return found
 
     return rewrite(node, change)
 
 
-def add_guard(node: Node, guard: Dim) -> Node:
-    """Add a guard to every statement and prefetch below a node."""
+def add_guard(node: Node, *guards: Dim) -> Node:
+    """Add guards to every statement, copy and prefetch below a node."""
 
     def change(found: Node) -> Node:
         if isinstance(found, (Compute, Prefetch, AsyncCopy)):
-            return replace(found, guards=(*found.guards, guard))
+            return replace(found, guards=tuple(dict.fromkeys((*found.guards, *guards))))
         return found
 
     return rewrite(node, change)
 
 
-def nest(loops: tuple[tuple[str, Dim, LoopKind], ...], body: Node) -> Node:
+def needed_guards(index: Dim, extent: Dim, bounds: Mapping[str, tuple[Bound, Bound]]) -> tuple[Dim, ...]:
+    """The guards that keep an index inside an extent, without those that the bounds prove."""
+    return tuple(guard for guard in (index, extent - 1 - index) if guard.bounds(bounds)[0] < 0)
+
+
+def within(index: Dim, extent: Dim, guards: Iterable[Dim], bounds: Mapping[str, tuple[Bound, Bound]]) -> bool:
+    """Whether an index surely lies inside an extent wherever the guards hold."""
+    return all(
+        side.bounds(bounds)[0] >= 0 or any((side - guard).bounds(bounds)[0] >= 0 for guard in guards)
+        for side in (index, extent - 1 - index)
+    )
+
+
+# -- trees -------------------------------------------------------------------------------------------------------------
+def nest(loops: Iterable[tuple[str, Dim, LoopKind]], body: Node) -> Node:
     """Loops around a body, the first outermost."""
-    for variable, extent, kind in reversed(loops):
+    for variable, extent, kind in reversed(tuple(loops)):
         body = Loop(variable, extent, kind, body)
     return body
 
@@ -95,10 +152,67 @@ def band(outermost: Loop) -> tuple[Loop, ...]:
     return tuple(loops)
 
 
+def own_nest(program: LoopProgram, found: Sequence[Compute], loops_only: bool = False) -> Node:
+    """The largest subtree that runs for these statements only: what they share, and all loops around it, and storage
+    that only they use unless `loops_only`.
+    """
+    around = (Loop,) if loops_only else (Loop, Storage)
+    targets = {t.buffer for statement in found for t in statement.targets}
+    chains = [path(program.body, statement) for statement in found]
+    depth = 0
+    while all(len(chain) > depth + 1 for chain in chains) and len({id(chain[depth + 1]) for chain in chains}) == 1:
+        depth += 1
+    chain = chains[0]
+    while depth > 0 and isinstance(above := chain[depth - 1], around):
+        if isinstance(above, Storage) and above.buffer.name in targets:
+            break
+        depth -= 1
+    return chain[depth]
+
+
+def storages(program: LoopProgram, buffer: str) -> list[Storage]:
+    """The nodes at which a buffer's life opens: none for an argument, several where a loop was cut."""
+    return [n for n in walk(program.body) if isinstance(n, Storage) and n.buffer.name == buffer]
+
+
+def parent(program: LoopProgram, node: Node) -> Node | None:
+    """The node directly above; None for the root."""
+    chain = path(program.body, node)
+    return chain[-2] if len(chain) > 1 else None
+
+
+def instructions(node: Node) -> list[Intrinsic]:
+    """The instructions below a node: what they mean may not be changed."""
+    return [found for found in walk(node) if isinstance(found, Intrinsic)]
+
+
+def has_statement(node: Node, statement: Compute) -> bool:
+    return any(found is statement for found in statements(node))
+
+
 def loop_bounds(program: LoopProgram) -> dict[str, tuple[Bound, Bound]]:
-    """Inclusive bounds of every symbol and loop variable."""
-    bounds: dict[str, tuple[Bound, Bound]] = {symbol.name: symbol.bounds for symbol in program.symbols}
+    """Inclusive bounds of every symbol and loop variable (of a loop that runs)."""
+    bounds: dict[str, tuple[Bound, Bound]] = dict(symbol_bounds(program.symbols))
     for node in walk(program.body):
         if isinstance(node, Loop):
-            bounds[node.variable] = (0, node.extent.bounds(bounds)[1] - 1)
+            bounds[node.variable] = (0, max(0, node.extent.bounds(bounds)[1] - 1))
     return bounds
+
+
+def runs(loop: Loop, bounds: Mapping[str, tuple[Bound, Bound]]) -> bool:
+    """Whether the loop surely has an iteration."""
+    return loop.extent.bounds(bounds)[0] >= 1
+
+
+def renamed(loops: Iterable[Loop], mark: str, taken: set[str]) -> dict[str, str]:
+    """New names for copies of loops."""
+    return {loop.variable: derived(loop.variable, mark, taken) for loop in loops}
+
+
+def copied(loops: Iterable[Loop], names: Mapping[str, str], body: Node) -> Node:
+    """Copies of loops, kinds included, under new names around a body written with the old ones."""
+    table = {old: dim(new) for old, new in names.items()}
+    kept: list[tuple[str, Dim, LoopKind]] = [
+        (names[loop.variable], loop.extent.substitute(table), loop.kind) for loop in loops
+    ]
+    return nest(kept, replace_variables(body, table))

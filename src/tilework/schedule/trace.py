@@ -6,7 +6,7 @@ import dataclasses
 import json
 from typing import Any, cast
 
-from tilework.errors import ParseError, UsageError
+from tilework.errors import ParseError, ScheduleError, UsageError
 from tilework.schedule.primitive import Primitive
 from tilework.variants import find_variant, list_variants
 
@@ -50,7 +50,7 @@ def trace_from_json(text: str) -> Trace:
                     1503, f"step {position}: {kind.name} has no argument {sorted(set(fields) - known)[0]!r}"
                 )
             steps.append(kind(**{key: _tuples(value) for key, value in fields.items()}))
-        except UsageError as error:
+        except (ScheduleError, UsageError) as error:
             raise ParseError(1503, f"step {position}: {error.message}", hint=error.hint) from None
         except TypeError as error:
             raise ParseError(1503, f"step {position}: {error}") from None

@@ -31,9 +31,18 @@ from tilework.loops.program import (
     statements,
 )
 from tilework.loops.program import rewrite as rewrite_tree
-from tilework.schedule.footprint import Box, box, loops_inside, reads_in_dims, reads_of, writes_of
+from tilework.schedule.footprint import (
+    Box,
+    box,
+    loops_inside,
+    reads_in_dims,
+    reads_of,
+    touched_buffers,
+    writes_of,
+    written_whole,
+)
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.rewriting import loop_bounds, nest
+from tilework.schedule.rewriting import SCOPES, instructions, loop_bounds, loop_names, nest, statement_names, unique
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
 
@@ -65,16 +74,26 @@ class CacheRead(Primitive):
         buffers = setting.program.buffers
         if self.buffer not in buffers:
             return illegal(1501, f"there is no buffer {self.buffer!r}", alternative=f"buffers: {', '.join(buffers)}")
-        if self.copy in buffers or any(s.name == self.copy for s in statements(setting.program.body)):
-            return illegal(1507, f"the name {self.copy} is taken")
+        if not self.copy or self.copy in buffers or self.copy in statement_names(setting.program):
+            return illegal(1507, f"the name {self.copy!r} is taken")
+        if self.scope not in SCOPES:
+            return illegal(1505, f"scope={self.scope!r} is none of {', '.join(SCOPES)}")
         if writes_of(self.buffer, body if self.at else setting.program.body):
             return illegal(1516, f"{self.buffer} is written inside {self.at or 'the program'}")
         if self.buffer in reads_in_dims(body):
             return unknown(f"{self.buffer} is read by an index or a guard")
         if not reads_of(self.buffer, statements(body)):
             return illegal(1505, f"nothing inside {self.at or 'the program'} reads {self.buffer}")
-        if self._box(setting) is None:
+        for instruction in instructions(body):
+            if self.buffer in touched_buffers(instruction):
+                return illegal(1519, f"{instruction.instruction} reads {self.buffer}", instruction)
+        sides = self._box(setting)
+        if sides is None:
             return unknown(f"the reads of {self.buffer} inside {self.at or 'the program'} are no box")
+        if self.scope != "global" and any(side.size.value is None for side in sides):
+            return illegal(1522, f"a tile in {self.scope} storage has a constant size")
+        if not written_whole(setting.program, self.buffer, body):
+            return unknown(f"elements of {self.buffer} that nobody wrote would be copied")
         return LEGAL
 
     def apply(self, setting: Setting) -> Applied:
@@ -86,12 +105,13 @@ class CacheRead(Primitive):
         assert sides is not None
         cells = Buffer(self.copy, tuple(side.size for side in sides), source.dtype, self.scope)
         bounds = loop_bounds(program)
+        taken = loop_names(program)
         loops: list[tuple[str, Dim, LoopKind]] = []
         target: list[Dim] = []
         origin: list[Dim] = []
         guards: list[Dim] = []
         for d, (side, extent) in enumerate(zip(sides, source.shape, strict=True)):
-            name = f"{self.copy}.{d}"
+            name = unique(f"{self.copy}.{d}", taken)
             position = dim(0)
             if side.size != 1:
                 loops.append((name, side.size, "serial"))
@@ -128,7 +148,9 @@ class CacheRead(Primitive):
         if not self.at:
             return Applied(program.with_body(new))
         loop = setting.loop(self.at)
-        return Applied(program.with_body(replace_node(program.body, loop, Loop(loop.variable, loop.extent, loop.kind, new))))
+        return Applied(
+            program.with_body(replace_node(program.body, loop, Loop(loop.variable, loop.extent, loop.kind, new)))
+        )
 
 
 PRIMITIVE = CacheRead

@@ -2,13 +2,13 @@
 
     serial i < 64                           serial i < 64
       serial k < 512                          register acc[16]
-        vectorized j < 16                       vectorized j.acc.init < 16
-          c: c[i, j] += ...          ->           c.init: acc[j.acc.init] = 0
+        vectorized j < 16                       vectorized j.init < 16
+          c: c[i, j] += ...          ->           c.init: acc[j.init] = 0
                                                 serial k < 512
                                                   vectorized j < 16
                                                     c: acc[j] += ...
-                                                vectorized j.acc.back < 16
-                                                  c.back: c[i, j.acc.back] = acc[j.acc.back]
+                                                vectorized j.back < 16
+                                                  c.back: c[i, j.back] = acc[j.back]
 
 Reduction loops named in `axes` become further dimensions of the tile, so that partial results are kept apart and only
 combined by the write-back: with that it is the field's rfactor.
@@ -22,7 +22,7 @@ from typing import ClassVar
 
 from tilework.dims import dim
 from tilework.dtypes import DType
-from tilework.loops.expressions import Constant, Expression, Load, walk
+from tilework.loops.expressions import Constant, Expression, Load, cast
 from tilework.loops.program import (
     Access,
     Buffer,
@@ -34,9 +34,20 @@ from tilework.loops.program import (
     replace_node,
     sequence,
 )
+from tilework.schedule.footprint import read_buffers
 from tilework.schedule.iterators import determines
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.rewriting import nest, replace_variables
+from tilework.schedule.rewriting import (
+    SCOPES,
+    copied,
+    derived,
+    loop_bounds,
+    loop_names,
+    renamed,
+    runs,
+    statement_names,
+    within,
+)
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
 
@@ -66,6 +77,7 @@ class CacheWrite(Primitive):
         return found, around, () if position is None else around[position + 1 :]
 
     def check(self, setting: Setting) -> Verdict:
+        """See the class."""
         if self.at:
             setting.loop(self.at)
         found, around, inside = self._nest(setting)
@@ -74,8 +86,12 @@ class CacheWrite(Primitive):
         if len(found.targets) != 1:
             return unknown(f"{self.statement} has several results", found)
         target = found.target
-        if self.buffer in setting.program.buffers:
-            return illegal(1507, f"a buffer is already called {self.buffer}", found)
+        if self.buffer in setting.program.buffers or not self.buffer:
+            return illegal(1507, f"a buffer is already called {self.buffer!r}", found)
+        if self.scope not in SCOPES:
+            return illegal(1505, f"scope={self.scope!r} is none of {', '.join(SCOPES)}", found)
+        if self.scope != "global" and any(t.extent.value is None for t in self._tile(found, inside)):
+            return illegal(1522, f"a tile in {self.scope} storage has a constant size", found)
         for outer, inner in zip(inside, (*inside[1:], found), strict=True):
             if outer.body is not inner:
                 return illegal(1508, f"{outer.variable} holds more than {self.statement}", outer)
@@ -86,15 +102,30 @@ class CacheWrite(Primitive):
         if wrong:
             return illegal(1505, f"{wrong[0]} is no reduction loop of {self.statement} inside {self.at}", found)
         tile = self._tile(found, inside)
-        if any(loop.extent.names() & {l.variable for l in around} for loop in tile):
-            return unknown("the tile's extents depend on loops", *tile)
-        if self._reads_target(found):
+        if any(loop.extent.names() & {l.variable for l in around} for loop in inside):
+            return unknown("the tile's extents depend on loops", *inside)
+        if target.buffer in read_buffers(inside[0]):
             return unknown(f"{self.statement} reads {target.buffer} beside updating it", found)
         if any(load for entry in target.index for load in entry.loads()):
             return unknown(f"{self.statement} writes where data say", found)
         gone = self._gone(found, inside)
-        left = [v for v in found.reduction if v not in gone]
-        regroups = bool(left) or (found.reducer is not None and found.init is None)
+        _, regroups = self._left(found, gone)
+        bounds = loop_bounds(setting.program)
+        summed = {loop.variable: loop for loop in inside if loop.variable in found.reduction}
+        if any(name in summed for entry in target.index for name in entry.names()):
+            return unknown(f"a reduction loop of {self.statement} indexes what it writes", found)
+        if found.reducer is not None and found.init is not None:
+            again = [l for l in inside if l.variable not in summed and l not in tile]
+            if again:
+                return unknown(f"{self.statement} starts again in every iteration of {again[0].variable}", again[0])
+            idle = [l for l in summed.values() if not runs(l, bounds)]
+            if idle:
+                return unknown(f"where {idle[0].variable} has no iteration nothing may start", idle[0])
+        elif found.reducer is not None and any(g.names() & gone for g in found.guards):
+            shape = setting.program.buffers[target.buffer].shape
+            kept = tuple(g for g in found.guards if not g.names() & gone)
+            if not all(within(e, size, kept, bounds) for e, size in zip(target.index, shape, strict=True)):
+                return unknown(f"a guard that keeps {self.statement} inside {target.buffer} names a reduction", found)
         if regroups and not (found.reducer is not None and found.reducer.relaxable and setting.numerics.reassociate):
             return illegal(1512, f"partial results of {self.statement} would be regrouped", found)
         if found.reducer is None and len(tile) != len(inside):
@@ -110,10 +141,6 @@ class CacheWrite(Primitive):
         inner = [loop.variable for loop in tile if loop.variable not in self.axes]
         return all(determines(found.target.index, variable, free) for variable in inner)
 
-    def _reads_target(self, found: Compute) -> bool:
-        read = {node.buffer for value in found.values for node in walk(value) if isinstance(node, Load)}
-        return found.target.buffer in read
-
     def _tile(self, found: Compute, inside: Sequence[Loop]) -> tuple[Loop, ...]:
         used = {name for entry in found.target.index for name in entry.names()}
         return tuple(loop for loop in inside if loop.variable in used or loop.variable in self.axes)
@@ -122,7 +149,13 @@ class CacheWrite(Primitive):
         """Reduction variables whose whole reduction happens in the tile."""
         return {loop.variable for loop in inside if loop.variable in found.reduction and loop.variable not in self.axes}
 
+    def _left(self, found: Compute, gone: set[str]) -> tuple[tuple[str, ...], bool]:
+        """Reductions that the write-back goes on with, and whether it combines at all."""
+        left = tuple(v for v in found.reduction if v not in gone)
+        return left, found.reducer is not None and (bool(left) or found.init is None)
+
     def apply(self, setting: Setting) -> Applied:
+        """The rewrite."""
         found, _, inside = self._nest(setting)
         tile, gone = self._tile(found, inside), self._gone(found, inside)
         target = found.target
@@ -130,35 +163,33 @@ class CacheWrite(Primitive):
         dtype: DType = found.accumulate or kept.dtype
         cells = Buffer(self.buffer, tuple(loop.extent for loop in tile), dtype, self.scope)
 
+        taken, named = loop_names(setting.program), statement_names(setting.program)
+
         def copy_of(mark: str, statement: Compute) -> Node:
-            names = {loop.variable: f"{loop.variable}.{self.buffer}.{mark}" for loop in tile}
-            moved = replace_variables(statement, {old: dim(new) for old, new in names.items()})
-            return nest(tuple((names[loop.variable], loop.extent, loop.kind) for loop in tile), moved)
+            return copied(tile, renamed(tile, mark, taken), statement)
 
         index = tuple(dim(loop.variable) for loop in tile)
         cell = Load(self.buffer, index, dtype)
-        left = tuple(v for v in found.reduction if v not in gone)
-        regroups = bool(left) or (found.reducer is not None and found.init is None)
+        left, regroups = self._left(found, gone)
         guards = tuple(guard for guard in found.guards if not guard.names() & gone)
-        result: Expression = cell
+        result: Expression = cell if regroups else cast(cell, kept.dtype)
         back = Compute(
-            f"{self.statement}.back", found.targets, (result,), found.reducer if regroups else None,
-            found.init if left else None, left, guards, found.accumulate,
+            derived(self.statement, "back", named), found.targets, (result,), found.reducer if regroups else None,
+            found.init if left else None, left if regroups else (), guards, found.accumulate if regroups else None,
         )  # fmt: skip
+        names = (self.statement, back.name)
         parts: list[Node] = []
         if found.reducer is not None:
             start: Constant = found.reducer.identity[0] if regroups or found.init is None else found.init[0]
-            begin = Compute(f"{self.statement}.init", (Access(self.buffer, index),), (start,))
+            begin = Compute(derived(self.statement, "init", named), (Access(self.buffer, index),), (start,))
             parts.append(copy_of("init", begin))
+            names = (begin.name, *names)
         update = replace(found, targets=(Access(self.buffer, index),), init=None, reduction=(), accumulate=None)
         top = inside[0]
         parts.append(replace_node(top, found, update))
         parts.append(copy_of("back", back))
         body = replace_node(setting.program.body, top, Storage(cells, sequence(*parts)))
-        names = (f"{self.statement}.init", self.statement, f"{self.statement}.back")
-        return Applied(
-            setting.program.with_body(body), {self.statement: names if found.reducer is not None else names[1:]}
-        )
+        return Applied(setting.program.with_body(body), {self.statement: names})
 
 
 PRIMITIVE = CacheWrite

@@ -13,12 +13,11 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tilework.dims import Dim
-from tilework.loops.expressions import Expression, Index, Load, rewrite, substitute, walk
+from tilework.loops.expressions import Expression, Load, cast, rewrite, substitute
 from tilework.loops.program import (
     EMPTY,
     Compute,
     Loop,
-    LoopProgram,
     Node,
     Sequence,
     Storage,
@@ -27,27 +26,18 @@ from tilework.loops.program import (
 )  # fmt: skip
 from tilework.loops.program import rewrite as rewrite_tree
 from tilework.loops.program import walk as walk_tree
+from tilework.schedule.footprint import (
+    read_buffers,
+    reads_in_dims,
+    reads_of,
+    runs_after,
+    special_users,
+    touched_buffers,
+    written_buffers,
+)
 from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.rewriting import instructions, own_nest
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
-
-
-def _reads_in_dims(statement: Compute) -> set[str]:
-    dims: list[Dim] = [*statement.guards, *(i for t in statement.targets for i in t.index)]
-    for value in statement.values:
-        for node in walk(value):
-            dims.extend(node.index if isinstance(node, Load) else (node.value,) if isinstance(node, Index) else ())
-    return {load.buffer for entry in dims for load in entry.loads()}
-
-
-def _own_nest(program: LoopProgram, statement: Compute) -> Node:
-    """The outermost loop that holds nothing but this statement (the statement itself where there is none)."""
-    chain = path(program.body, statement)
-    top: Node = statement
-    for node in reversed(chain[:-1]):
-        if not isinstance(node, Loop):
-            break
-        top = node
-    return top
 
 
 @dataclass(frozen=True)
@@ -60,6 +50,7 @@ class ComputeInline(Primitive):
     statement: str
 
     def check(self, setting: Setting) -> Verdict:
+        """See the class."""
         program = setting.program
         found = setting.statement(self.statement)
         if found.reducer is not None or len(found.targets) != 1:
@@ -72,7 +63,7 @@ class ComputeInline(Primitive):
             return illegal(1514, f"{target.buffer} is written by more than {self.statement}", found)
         if found.guards:
             return unknown(f"{self.statement} is guarded", found)
-        own = _own_nest(program, found)
+        own = own_nest(program, [found], loops_only=True)
         loops = {node.variable: node for node in walk_tree(own) if isinstance(node, Loop)}
         shape = program.buffers[target.buffer].shape
         used: set[str] = set()
@@ -85,25 +76,41 @@ class ComputeInline(Primitive):
             if loops[names[0]].extent != extent:
                 return unknown(f"{self.statement} does not write all of {target.buffer}", found)
             used.add(names[0])
-        if any(isinstance(node, Storage) for node in walk_tree(own)):
-            return unknown(f"{self.statement} has storage inside its nest", found)
-        if any(target.buffer in _reads_in_dims(other) for other in every):
+        if set(loops) != used:
+            return unknown(f"{self.statement} overwrites {target.buffer} in loops that do not index it", found)
+        if target.buffer in reads_in_dims(program.body):
             return unknown(f"{target.buffer} is read by an index or a guard", found)
-        sources = {n.buffer for n in walk(found.values[0]) if isinstance(n, Load)} | _reads_in_dims(found)
-        later = every[next(i for i, s in enumerate(every) if s is found) + 1 :]
-        writers = [s for s in later if any(t.buffer in sources for t in s.targets)]
+        special = special_users(target.buffer, program.body)
+        if special:
+            return unknown(f"{target.buffer} is copied or prefetched", special[0])
+        for instruction in instructions(program.body):
+            if target.buffer in touched_buffers(instruction):
+                return illegal(1519, f"{instruction.instruction} reads {target.buffer}", instruction)
+        sources = read_buffers(found)
+        if target.buffer in sources:
+            return illegal(1514, f"{self.statement} reads what it writes", found)
+        writers = [n for n in runs_after(program, found) if written_buffers(n) & sources]
         if writers:
-            return illegal(1514, f"{writers[0].name} overwrites what {self.statement} reads", found, writers[0])
+            return illegal(1514, f"a later statement overwrites what {self.statement} reads", found, writers[0])
+        local = sources - {a.buffer.name for a in program.arguments}
+        for reader in every:
+            if reads_of(target.buffer, [reader]):
+                alive = {n.buffer.name for n in path(program.body, reader) if isinstance(n, Storage)}
+                if not local <= alive:
+                    return illegal(
+                        1514, f"{min(local - alive)} does not live where {reader.name} stands", found, reader
+                    )
         if setting.enclosing(own):
             return unknown(f"{self.statement} runs inside {setting.enclosing(own)[-1].variable}", found)
         return LEGAL
 
     def apply(self, setting: Setting) -> Applied:
+        """The rewrite."""
         program = setting.program
         found = setting.statement(self.statement)
         target = found.target
-        value = found.values[0]
-        own = _own_nest(program, found)
+        value = cast(found.values[0], program.buffers[target.buffer].dtype)
+        own = own_nest(program, [found], loops_only=True)
         made: dict[tuple[Dim, ...], Expression] = {}
 
         def inlined(index: tuple[Dim, ...]) -> Expression:

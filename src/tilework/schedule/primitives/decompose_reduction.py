@@ -1,9 +1,9 @@
 """decompose_reduction: the start of a reduction becomes a nest of its own in front of the outermost reduction loop.
 
-    serial i < 64                                 serial i < 64
-      serial k < 512                                s.init: c[i] = 0
-        s: c[i] += a[i, k]  init 0 over k   ->      serial k < 512
-                                                      s: c[i] += a[i, k]
+serial i < 64                                 serial i < 64
+  serial k < 512                                s.init: c[i] = 0
+    s: c[i] += a[i, k]  init 0 over k   ->      serial k < 512
+                                                  s: c[i] += a[i, k]
 """
 
 from __future__ import annotations
@@ -11,11 +11,15 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tilework.dims import dim
-from tilework.loops.expressions import Expression, cast
+import numpy as np
+
+from tilework.dtypes import DType
+from tilework.loops.expressions import Constant, Expression, cast
 from tilework.loops.program import Compute, Loop, replace_node, sequence
+from tilework.schedule.footprint import read_buffers, written_buffers
+from tilework.schedule.iterators import determines
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.rewriting import nest, replace_variables
+from tilework.schedule.rewriting import copied, derived, loop_bounds, loop_names, renamed, runs, statement_names
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
 
@@ -43,11 +47,23 @@ class DecomposeReduction(Primitive):
         for outer, inner in zip(inside, (*inside[1:], found), strict=True):
             if outer.body is not inner:
                 return illegal(1508, f"{outer.variable} holds more than {self.statement}", outer)
-        free = {loop.variable for loop in inside if loop.variable not in found.reduction}
-        if any(guard.names() & free and guard.names() & set(found.reduction) for guard in found.guards):
-            return LEGAL  # a guard that names a reduction loop does not hold the start back
         if any(loop.extent.names() & {other.variable for other in inside} for loop in inside):
             return unknown("a loop's extent depends on another", *inside)
+        bounds = loop_bounds(setting.program)
+        free = {loop.variable: loop.extent for loop in inside if loop.variable not in found.reduction}
+        for loop in inside:
+            if loop.variable in found.reduction and not runs(loop, bounds):
+                return unknown(f"where {loop.variable} has no iteration nothing may start", loop)
+            # starts that are all done first must not undo what an iteration has added
+            if loop.variable in free and not all(
+                determines(target.index, loop.variable, free) for target in found.targets
+            ):
+                return unknown(f"iterations of {loop.variable} may meet in what {self.statement} writes", loop)
+        if read_buffers(inside[0]) & written_buffers(found):
+            return unknown(f"{self.statement} reads what it writes beside updating it", found)
+        for value, target in zip(found.init, found.targets, strict=True):
+            if not _exact(value, setting.program.buffers[target.buffer].dtype):
+                return illegal(1517, f"{target.buffer} cannot hold the start {value.value} of {self.statement}", found)
         return LEGAL
 
     def apply(self, setting: Setting) -> Applied:
@@ -57,17 +73,27 @@ class DecomposeReduction(Primitive):
         inside = self._loops(setting, found)
         buffers = setting.program.buffers
         kept = [loop for loop in inside if loop.variable not in found.reduction]
-        names = {loop.variable: f"{loop.variable}.{self.statement}.init" for loop in kept}
+        names = renamed(kept, "init", loop_names(setting.program))
+        start_name = derived(self.statement, "init", statement_names(setting.program))
         values: tuple[Expression, ...] = tuple(
             cast(value, buffers[target.buffer].dtype) for value, target in zip(found.init, found.targets, strict=True)
         )
         guards = tuple(guard for guard in found.guards if not guard.names() & set(found.reduction))
-        start = Compute(f"{self.statement}.init", found.targets, values, guards=guards)
-        moved = replace_variables(start, {old: dim(new) for old, new in names.items()})
-        begin = nest(tuple((names[loop.variable], loop.extent, loop.kind) for loop in kept), moved)
+        start = Compute(start_name, found.targets, values, guards=guards)
+        begin = copied(kept, names, start)
         rest = replace_node(inside[0], found, replace(found, init=None))
         body = replace_node(setting.program.body, inside[0], sequence(begin, rest))
-        return Applied(setting.program.with_body(body), {self.statement: (f"{self.statement}.init", self.statement)})
+        return Applied(setting.program.with_body(body), {self.statement: (start_name, self.statement)})
+
+
+def _exact(value: Constant, dtype: DType) -> bool:
+    """Whether a type holds a start as it is."""
+    if value.dtype == dtype:
+        return True
+    with np.errstate(all="ignore"):
+        there = np.asarray(value.value).astype(dtype.numpy)
+        back = there.astype(value.dtype.numpy)
+    return bool(back == np.asarray(value.value).astype(value.dtype.numpy))
 
 
 PRIMITIVE = DecomposeReduction

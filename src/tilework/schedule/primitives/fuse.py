@@ -13,7 +13,7 @@ from typing import ClassVar
 from tilework.dims import dim
 from tilework.loops.program import Compute, Loop, replace_node, walk
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.rewriting import replace_variables
+from tilework.schedule.rewriting import loop_names, replace_variables
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
 
@@ -32,8 +32,8 @@ class Fuse(Primitive):
             return illegal(1508, f"{self.second} is not the whole body of {self.first}", outer, inner)
         if outer.kind != "serial" or inner.kind != "serial":
             return illegal(1506, "only serial loops can be fused; fuse before marking them", outer, inner)
-        if outer.variable in inner.extent.names():
-            return unknown(f"the extent of {self.second} depends on {self.first}", inner)
+        if inner.extent.names() & setting.names() or inner.extent.loads():
+            return unknown(f"the extent of {self.second} is not the same for all iterations of all loops", inner)
         # the fused variable stands for both, so a statement must reduce over both or neither
         for node in walk(inner.body):
             if isinstance(node, Compute) and (self.first in node.reduction) != (self.second in node.reduction):
@@ -41,8 +41,8 @@ class Fuse(Primitive):
                     1509, f"{node.name} reduces over one of {self.first} and {self.second} only", outer, inner
                 )
         name = self.fused or f"{self.first}_{self.second}"
-        if name in setting.names() - {self.first, self.second}:
-            return illegal(1507, f"a loop is already called {name}", outer)
+        if name in loop_names(setting.program) - {self.first, self.second}:
+            return illegal(1507, f"a loop or symbol is already called {name}", outer)
         return LEGAL
 
     def apply(self, setting: Setting) -> Applied:
@@ -55,7 +55,7 @@ class Fuse(Primitive):
             values = {self.first: both, self.second: both}
         else:
             values = {self.first: both // inner.extent, self.second: both % inner.extent}
-        body = replace_variables(inner.body, values)
+        body = replace_variables(inner.body, values, {self.first: (name,), self.second: (name,)})
         new = Loop(name, outer.extent * inner.extent, "serial", body)
         program = setting.program.with_body(replace_node(setting.program.body, outer, new))
         return Applied(program, {self.first: (name,), self.second: (name,)})

@@ -12,6 +12,7 @@ from typing import ClassVar
 
 from tilework.loops.program import Loop, replace_node
 from tilework.schedule.iterators import kind
+from tilework.schedule.marks import marks_after
 from tilework.schedule.primitive import Applied, Primitive, Setting
 from tilework.schedule.rewriting import band, nest
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
@@ -43,6 +44,7 @@ class Reorder(Primitive):
         return None
 
     def check(self, setting: Setting) -> Verdict:
+        """See the class."""
         if len(set(self.loops)) != len(self.loops):
             return illegal(1505, f"a loop is named twice in {', '.join(self.loops)}")
         wanted = [setting.loop(name) for name in self.loops]
@@ -69,7 +71,7 @@ class Reorder(Primitive):
             moved = [loop for loop in chain if loop.variable in dependent]
             names = ", ".join(loop.variable for loop in moved)
             return unknown(f"the order of {names} may matter (iterator kinds do not decide it)", *moved)
-        return LEGAL
+        return marks_after(setting.program, self.apply(setting).program, setting.numerics)
 
     def _order(self, chain: tuple[Loop, ...]) -> list[Loop]:
         by_name = {loop.variable: loop for loop in chain}
@@ -77,6 +79,7 @@ class Reorder(Primitive):
         return [by_name[next(following)] if loop.variable in self.loops else loop for loop in chain]
 
     def apply(self, setting: Setting) -> Applied:
+        """The rewrite."""
         chain = self._band(setting)
         if chain is None:
             return Applied(setting.program)

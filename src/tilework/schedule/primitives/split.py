@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tilework.dims import dim
-from tilework.loops.program import Loop, replace_node
+from tilework.loops.program import Loop, replace_node, walk
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.rewriting import add_guard, replace_variables
-from tilework.schedule.verdict import LEGAL, Verdict, illegal
+from tilework.schedule.rewriting import add_guard, instructions, loop_names, replace_variables
+from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
 
 @dataclass(frozen=True)
@@ -46,16 +46,23 @@ class Split(Primitive):
         if loop.kind != "serial":
             return illegal(1506, f"{self.loop} is {loop.kind}; split it before it is marked", loop)
         outer, inner = self._names()
-        taken = (setting.names() - {self.loop}) & {outer, inner}
+        taken = (loop_names(setting.program) - {self.loop}) & {outer, inner}
         if taken or outer == inner:
-            return illegal(1507, f"a loop is already called {min(taken) if taken else outer}", loop)
+            return illegal(1507, f"a loop or symbol is already called {min(taken) if taken else outer}", loop)
+        if loop.extent % self.factor == 0:
+            return LEGAL
+        held = instructions(loop)
+        if held:
+            return illegal(1519, f"{held[0].instruction} knows no guard, and {self.factor} does not divide", held[0])
+        if any(isinstance(n, Loop) and n.extent.loads() for n in walk(loop.body)):
+            return unknown("past the last iteration, data would say how often an inner loop runs", loop)
         return LEGAL
 
     def apply(self, setting: Setting) -> Applied:
         loop = setting.loop(self.loop)
         outer, inner = self._names()
         value = dim(outer) * self.factor + dim(inner)
-        body = replace_variables(loop.body, {self.loop: value})
+        body = replace_variables(loop.body, {self.loop: value}, {self.loop: (outer, inner)})
         if loop.extent % self.factor != 0:
             body = add_guard(body, loop.extent - 1 - value)
         pieces = loop.extent.ceildiv(self.factor)

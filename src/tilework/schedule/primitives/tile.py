@@ -1,9 +1,9 @@
 """tile: two loops of a perfect nest are split and the pieces' loops put inside: a tile at a time.
 
-    serial i < 64               serial i.outer < 8
-      serial j < 64       ->      serial j.outer < 4
-        ...                         serial i.inner < 8
-                                      serial j.inner < 16
+serial i < 64               serial i.outer < 8
+  serial j < 64       ->      serial j.outer < 4
+    ...                         serial i.inner < 8
+                                  serial j.inner < 16
 """
 
 from __future__ import annotations

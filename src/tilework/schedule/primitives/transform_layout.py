@@ -13,24 +13,24 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tilework.dims import Bound, Dim, Loaded
+from tilework.dims import Dim
 from tilework.errors import UsageError
 from tilework.layout import Layout, parse_layout
-from tilework.loops.expressions import Expression, Index, Load, walk
+from tilework.loops.expressions import Expression, Load
 from tilework.loops.expressions import rewrite as rewrite_expression
 from tilework.loops.program import (
     Access,
     Argument,
     AsyncCopy,
     Compute,
-    Loop,
     Node,
     Prefetch,
     Storage,
     rewrite,
 )
-from tilework.loops.program import walk as walk_tree
+from tilework.schedule.footprint import reads_in_dims, touched_buffers
 from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.rewriting import instructions, loop_bounds
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
 
@@ -57,18 +57,18 @@ class TransformLayout(Primitive):
             return illegal(1505, f"{layout} is for {layout.rank} dimensions, {self.buffer} has {len(found.shape)}")
         if any(a.buffer.name == self.buffer and a.access != "read" for a in program.arguments):
             return illegal(1515, f"{self.buffer} is a result that the caller expects row-major")
-        if any(load.buffer == self.buffer for node in walk_tree(program.body) for load in _loaded(node)):
+        if self.buffer in reads_in_dims(program.body):
             return unknown(f"{self.buffer} is read by an index or a guard")
+        for instruction in instructions(program.body):
+            if self.buffer in touched_buffers(instruction):
+                return illegal(1519, f"{instruction.instruction} touches {self.buffer}", instruction)
         return LEGAL
 
     def apply(self, setting: Setting) -> Applied:
         """The rewrite."""
         program = setting.program
         layout = parse_layout(self.layout)
-        bounds: dict[str, tuple[Bound, Bound]] = {symbol.name: symbol.bounds for symbol in program.symbols}
-        for node in walk_tree(program.body):
-            if isinstance(node, Loop):
-                bounds[node.variable] = (0, node.extent.bounds(bounds)[1] - 1)
+        bounds = loop_bounds(program)
 
         def moved(index: tuple[Dim, ...]) -> tuple[Dim, ...]:
             return tuple(entry.simplify(bounds) for entry in layout.physical_index(index))
@@ -104,17 +104,6 @@ class TransformLayout(Primitive):
             for a in program.arguments
         )
         return Applied(replace(program, arguments=arguments, body=rewrite(program.body, change)))
-
-
-def _loaded(node: Node) -> set[Loaded]:
-    """Every element that an index or a guard of a statement loads."""
-    dims: list[Dim] = []
-    if isinstance(node, Compute):
-        dims = [*node.guards, *(entry for target in node.targets for entry in target.index)]
-        for value in node.values:
-            for part in walk(value):
-                dims.extend(part.index if isinstance(part, Load) else (part.value,) if isinstance(part, Index) else ())
-    return {load for entry in dims for load in entry.loads()}
 
 
 def argument_layouts(trace: tuple[Primitive, ...], arguments: tuple[str, ...]) -> Mapping[str, Layout]:

@@ -1,4 +1,8 @@
-"""unroll: the loop's iterations are written out one after another in the generated code."""
+"""unroll: the loop's iterations are written out one after another in the generated code.
+
+serial i < 4            unrolled i < 4
+  s: a[i] = ...   ->      s: a[i] = ...
+"""
 
 from __future__ import annotations
 
@@ -6,11 +10,9 @@ from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tilework.loops.program import replace_node
+from tilework.schedule.marks import mark_verdict
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.verdict import LEGAL, Verdict, illegal
-
-LARGEST = 1024
-"""Iterations beyond which writing them out only costs compile time."""
+from tilework.schedule.verdict import Verdict, illegal
 
 
 @dataclass(frozen=True)
@@ -21,21 +23,14 @@ class Unroll(Primitive):
     loop: str
 
     def check(self, setting: Setting) -> Verdict:
+        """See the class."""
         loop = setting.loop(self.loop)
         if loop.kind != "serial":
             return illegal(1506, f"{self.loop} is {loop.kind} already", loop)
-        extent = loop.extent.value
-        if extent is None or extent > LARGEST:
-            split = f"split {self.loop} first and unroll the inner loop"
-            return illegal(
-                1510,
-                f"{self.loop} has {loop.extent} iterations; it must be a constant <= {LARGEST}",
-                loop,
-                alternative=split,
-            )
-        return LEGAL
+        return mark_verdict(setting.program, setting.numerics, loop, "unrolled")
 
     def apply(self, setting: Setting) -> Applied:
+        """The rewrite."""
         loop = setting.loop(self.loop)
         new = replace(loop, kind="unrolled")
         return Applied(setting.program.with_body(replace_node(setting.program.body, loop, new)))

@@ -1,0 +1,93 @@
+"""What has to hold of a loop that is parallel or the lanes of a vector: asked when it is marked, and again by every
+step that moves loops or statements, since a move can bring iterations together that were apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Literal
+
+from tilework.loops.program import Loop, LoopProgram, Node, path, walk
+from tilework.numerics import Numerics
+from tilework.schedule.iterators import kind
+from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
+from tilework.schedule.witness import conflict
+
+WIDEST = 64
+"""Lanes of the widest vector loop; a machine's registers hold fewer, code generation cuts it up."""
+LARGEST = 1024
+"""Iterations beyond which writing them out only costs compile time."""
+
+Mark = Literal["parallel", "vectorized", "unrolled"]
+
+
+def mark_verdict(program: LoopProgram, numerics: Numerics, loop: Loop, mark: Mark) -> Verdict:
+    """Whether a loop may bear a mark, whatever its kind says now."""
+    limit = {"parallel": None, "vectorized": WIDEST, "unrolled": LARGEST}[mark]
+    extent = loop.extent.value
+    if limit is not None and (extent is None or extent > limit):
+        inner = "by the number of lanes and vectorize" if mark == "vectorized" else "first and unroll"
+        return illegal(
+            1510, f"{loop.variable} has {loop.extent} iterations; it must be a constant <= {limit}", loop,
+            alternative=f"split {loop.variable} {inner} the inner loop",
+        )  # fmt: skip
+    if mark == "unrolled":
+        return LEGAL
+    around = [n for n in path(program.body, loop)[:-1] if isinstance(n, Loop)]
+    inside = [n for n in walk(loop.body) if isinstance(n, Loop)]
+    if mark == "parallel":
+        others = [n for n in around if n.kind in ("parallel", "vectorized")] + [
+            n for n in inside if n.kind == "parallel"
+        ]
+    else:
+        others = [n for n in around if n.kind == "vectorized"]
+        others += [n for n in inside if n.kind in ("vectorized", "parallel")]
+    if others:
+        other = others[0]
+        return illegal(
+            1511, f"{other.variable} ({other.kind}) and {loop.variable} are nested; only one loop can be {_what(mark)}",
+            loop, other,
+        )  # fmt: skip
+    found = kind(program, loop)
+    if found == "independent" or (found == "reduction" and mark == "vectorized" and numerics.reassociate):
+        return LEGAL
+    shown = conflict(program, loop)
+    if shown is None:
+        return unknown(f"iterations of {loop.variable} may depend on each other", loop)
+    buffer = shown.dependence.buffer
+    if mark == "vectorized":
+        if found == "reduction":
+            return illegal(
+                1512, f"lanes of {loop.variable} would regroup the reduction into {buffer}, and numerics are strict", loop,
+                dependence=shown.dependence, witness=shown.witness,
+            )  # fmt: skip
+        verdict = unknown(f"iterations of {loop.variable} depend on each other through {buffer}", loop)
+        return replace(verdict, dependence=shown.dependence, witness=shown.witness)
+    meet = "combine into" if shown.reduction else "touch"
+    return illegal(
+        1513, f"iterations of {loop.variable} {meet} the same element of {buffer}", loop,
+        dependence=shown.dependence, witness=shown.witness,
+        alternative="parallelise a loop that indexes the result",
+    )  # fmt: skip
+
+
+def _what(mark: Mark) -> str:
+    return "the lanes" if mark == "vectorized" else "the threads"
+
+
+def marks_after(before: LoopProgram, after: LoopProgram, numerics: Numerics) -> Verdict:
+    """Whether every mark that was legal before a step still is; nodes of the answer are those before the step."""
+    old = {n.variable: n for n in walk(before.body) if isinstance(n, Loop)}
+    for loop in [n for n in walk(after.body) if isinstance(n, Loop)]:
+        if loop.kind not in ("parallel", "vectorized", "unrolled"):
+            continue
+        verdict = mark_verdict(after, numerics, loop, loop.kind)
+        if verdict.legal:
+            continue
+        known = old.get(loop.variable)
+        if known is not None and not mark_verdict(before, numerics, known, loop.kind).legal:
+            continue
+        nodes: list[Node] = [old[n.variable] for n in verdict.nodes if isinstance(n, Loop) and n.variable in old]
+        reason = f"the {loop.kind} loop {loop.variable} would no longer be legal: {verdict.reason}"
+        return replace(verdict, reason=reason, nodes=tuple(nodes), alternative="")
+    return LEGAL
