@@ -30,7 +30,7 @@ def test_one_object_serves_every_extent() -> None:
     from tests.lowering.native import Native
 
     seeds = 0
-    for seed in range(100, 140):
+    for seed in range(100, 116):
         first = draw(seed)
         if not first.symbols:
             continue
@@ -38,4 +38,4 @@ def test_one_object_serves_every_extent() -> None:
         native = Native(first.program)
         assert_same(first.program, first.arrays, first.symbols, native=native)
         assert_same(first.program, first.arrays, first.symbols, native=native, offset=32)
-    assert seeds > 5
+    assert seeds > 3

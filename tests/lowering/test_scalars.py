@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from tests.lowering.native import Native
-from tests.lowering.nests import elementwise
+from tests.lowering.nests import elementwise, together
 from tilework import dtypes
 from tilework.dtypes import DType, integer_range
 from tilework.loops.expressions import Expression, bitcast, call, cast
 from tilework.loops.functions import FUNCTIONS
+from tilework.loops.program import LoopProgram
 from tilework.loops.scalar_values import bitcast_value, cast_value, scalar_value
 
 FLOATS = (dtypes.float16, dtypes.bfloat16, dtypes.float32, dtypes.float64)
@@ -88,28 +89,36 @@ CASES = [
 @pytest.mark.parametrize("lanes", [0, 8])
 def test_function(name: str, lanes: int) -> None:
     rng = np.random.default_rng(len(name) + lanes)
-    arity = FUNCTIONS[name].arity
-    for function, dtype in CASES:
-        if function != name:
-            continue
-        result = dtypes.boolean if FUNCTIONS[name].rule in ("compare", "predicate") else dtype
-        operands = pairs(dtype, arity, rng)
-        want = scalar_value(name, dtype, *operands)
-        program = elementwise(lambda *x: call(name, *x), (dtype,) * arity, result, lanes)
-        arrays = {f"x{n}": x for n, x in enumerate(operands)} | {"y": np.zeros(len(operands[0]), result.numpy)}
-        have = Native(program, "strict").run(arrays).arrays["y"]
-        same(have, np.asarray(want), zeros=True)
+    function = FUNCTIONS[name]
+    programs: list[LoopProgram] = []
+    arrays: dict[str, Any] = {}
+    wanted: dict[str, Any] = {}
+    for dtype in [d for other, d in CASES if other == name]:
+        result = dtypes.boolean if function.rule in ("compare", "predicate") else dtype
+        operands = pairs(dtype, function.arity, rng)
+        tag = f".{dtype}"
+        wanted["y" + tag] = np.asarray(scalar_value(name, dtype, *operands))
+        programs.append(elementwise(lambda *x: call(name, *x), (dtype,) * function.arity, result, lanes, tag=tag))
+        arrays |= {f"x{n}{tag}": x for n, x in enumerate(operands)}
+        arrays["y" + tag] = np.zeros(len(operands[0]), result.numpy)
+    have = Native(together(programs), "strict").run(arrays).arrays
+    for buffer, want in wanted.items():
+        same(have[buffer], want, zeros=True)
 
 
 @pytest.mark.parametrize("source", TYPES, ids=str)
 def test_cast(source: DType) -> None:
     rng = np.random.default_rng(7)
     x = edges(source, rng)
+    programs: list[LoopProgram] = []
+    arrays: dict[str, Any] = {}
     for target in TYPES:
-        want = cast_value(x, source, target)
-        program = elementwise(lambda a, t=target: cast(a, t), (source,), target, 16)
-        have = Native(program).run({"x0": x, "y": np.zeros(len(x), target.numpy)}).arrays["y"]
-        same(have, want, zeros=True)
+        tag = f".{target}"
+        programs.append(elementwise(lambda a, t=target: cast(a, t), (source,), target, 16, tag=tag))
+        arrays |= {f"x0{tag}": x, f"y{tag}": np.zeros(len(x), target.numpy)}
+    have = Native(together(programs)).run(arrays).arrays
+    for target in TYPES:
+        same(have[f"y.{target}"], cast_value(x, source, target), zeros=True)
 
 
 def test_cast_rounds_once() -> None:

@@ -16,8 +16,8 @@ MEMORY_BOUND = 4 * HEAVY
 def streamed(program: LoopProgram, last_level_bytes: int) -> frozenset[str]:
     """Arguments that one cheap vectorised statement writes whole and nothing reads, and that may exceed the last cache.
 
-    For `emit_kernel(..., streaming=...)`: each nest that writes one is generated twice, so this costs compile time where
-    the size is a symbol's.
+    For `emit_kernel(..., streaming=...)`: each nest that writes one is generated twice, so this costs compile time
+    where the size is a symbol's.
     """
     bounds = {symbol.name: symbol.bounds for symbol in program.symbols}
     read = read_buffers(program)
