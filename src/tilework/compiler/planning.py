@@ -180,7 +180,9 @@ class _Planner:
                 sources[change.position] = held
         for change in changes:
             if self.classes.of(change.name) != inputs[change.input].name:
-                self._copy(change.position, change.name, sources[change.position], InputPlace(change.input))
+                target = self._buffer(inputs[change.input]).name
+                source = sources[change.position].name
+                self.steps.append(CopyStep(f"copy {change.position}", source, target, origin=change.name))
 
     def _buffer(self, value: Value) -> PlanBuffer:
         """The plan's buffer for a value, made on first use."""
@@ -219,15 +221,13 @@ class _Planner:
             KernelStep(region.name, kernel.signature, tuple(arguments), symbols, item.program, origin=origin)
         )
 
-    def _copy(self, position: int, name: str, source: PlanBuffer | None = None, into: Place | None = None) -> None:
+    def _copy(self, position: int, name: str) -> None:
         value = self.graph.values[name]
         target = self.copies[position] = self._fresh(f"output {position}")
         self.buffers[target] = PlanBuffer(
-            target, value.tensor.shape, value.tensor.dtype, "host", into or OutputPlace(position),
-            value.tensor.dtype.itemsize,
-        )  # fmt: skip
-        held = source or self._buffer(value)
-        self.steps.append(CopyStep(f"copy {position}", held.name, target, origin=name))
+            target, value.tensor.shape, value.tensor.dtype, "host", OutputPlace(position), value.tensor.dtype.itemsize
+        )
+        self.steps.append(CopyStep(f"copy {position}", self._buffer(value).name, target, origin=name))
 
     def _output(self, position: int, name: str, shown: str) -> PlanOutput:
         value = self.graph.values[name]
