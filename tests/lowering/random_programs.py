@@ -124,6 +124,12 @@ def _stage(
             guards = (dim(names[0]) - 1,)
     elif s.chance(0.3):
         guards = (s.pick(dim(names[-1]) - 1, extents[0] - 2 - dim(names[0]), dim(names[0]) + dim(names[-1]) - 2),)
+    if not reduces and s.chance(0.15):
+        guards = (*guards, 1 - (dim(names[0]) + 2 * dim(names[-1])) % 3)
+    if s.chance(0.15):  # a condition that depends on data, read only where it exists
+        which = Buffer(s.name("index"), (extents[0],), dtypes.uint8)
+        used.append(Argument(which, "read"))
+        guards = (loaded(which.name, (dim(names[0]),)) - 1, *guards)
     written = Compute(
         f"s{number}", (Access(target.name, index),), (value,), found, init, tuple(n for n, _ in reduction), guards
     )

@@ -26,6 +26,7 @@ from tilework.loops.program import (
     Compute,
     Intrinsic,
     Loop,
+    LoopKind,
     LoopProgram,
     Node,
     Prefetch,
@@ -318,6 +319,22 @@ def test_rows_of_unequal_length() -> None:
     )  # fmt: skip
     arrays = {"x": whole(rng, 9), "o": np.array([0, 3, 3, 9], np.int64), "y": np.zeros(3, np.float32)}
     assert_same(p, arrays, {"M": 3, "N": 9})
+
+
+@pytest.mark.parametrize("kind", ["serial", "parallel"])
+def test_triangles(kind: LoopKind) -> None:
+    """An extent that depends on a loop around: sums over the lower triangle, the rest untouched."""
+    rng = np.random.default_rng(17)
+    x, y, z = buffer("x", F, "N", "N"), buffer("y", F, "N"), buffer("z", F, "N", "N")
+    i, j, k = dim("i"), dim("j"), dim("k")
+    total = Compute("y", (Access("y", (i,)),), (Load("x", (i, j), F),), reducer("sum", F), (constant(0, F),), ("j",))
+    copy = Compute("z", (Access("z", (i, k)),), (Load("x", (k, i), F),))
+    body = sequence(Loop("j", i + 1, "serial", total), Loop("k", i, "serial", copy))
+    p = program(Loop("i", dim("N"), kind, body), Argument(x, "read"), Argument(y, "write"), Argument(z, "accumulate"))
+    native = Native(p)
+    for n in (0, 1, 2, 9):
+        arrays = {"x": whole(rng, n, n), "y": np.zeros(n, np.float32), "z": whole(rng, n, n)}
+        assert_same(p, arrays, native=native)
 
 
 def test_division_by_a_symbol() -> None:
