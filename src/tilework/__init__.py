@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tilework.runtime.context import Context
     from tilework.runtime.executable import Executable
     from tilework.schedule.schedule import Schedule
+    from tilework.tuning.measure.measurer import measure
 
 __version__ = "0.1.0"
 
@@ -23,6 +24,7 @@ __all__ = [
     "TileworkError",
     "__version__",
     "compile",
+    "measure",
 ]
 
 _HOMES = {
@@ -31,6 +33,7 @@ _HOMES = {
     "Schedule": "tilework.schedule.schedule",
     "TileworkError": "tilework.errors",
     "compile": "tilework.frontends.compile",
+    "measure": "tilework.tuning.measure.measurer",
 }
 
 
