@@ -14,7 +14,6 @@ from pathlib import Path
 from time import monotonic
 from typing import Any
 
-import tilework
 from tilework.errors import RunError
 
 START_SECONDS = 60.0
@@ -34,7 +33,7 @@ class WorkerProcess:
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
         answers, answers_end = os.pipe()
         life, self._life = os.pipe()
-        root = str(Path(tilework.__file__).resolve().parents[1])
+        root = str(Path(__file__).resolve().parents[3])
         try:
             self._process = subprocess.Popen(
                 [sys.executable, "-P", "-c", _PROGRAM, str(answers_end), str(life), root],
