@@ -43,6 +43,8 @@ ENOUGH = 16
 """Iterations of a parallel loop that give every thread a fair share."""
 VECTORS = 4
 """Most vectors beside each other in a tile of sums."""
+ALONE = 8
+"""Vectors beside each other where no row uses them again."""
 LARGEST_ROWS = 8
 """Most rows of a tile of sums."""
 
@@ -252,7 +254,7 @@ def _lanes(
         return None
     program = schedule.program
     stores, _ = _addresses(program, found)
-    reduces = any(k == "reduction" for k in kinds.values())
+    reduces = bool(found.reduction)
     best: tuple[int, bool, int] | None = None
     chosen: str | None = None
     for position, loop in enumerate(around):
@@ -331,17 +333,22 @@ def _with_lanes(
     outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
     trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
     order = [node.variable for node in around]
-    reductions = [v for v in order if kinds[v] == "reduction"]
+    reductions = [v for v in order if v in found.reduction]
     free = [v for v in order if v not in reductions]
     lanes_reduce = chosen in reductions
-    if not (reductions and schedule.numerics.reassociate and set(found.reduction) == set(reductions)):
+    sums = len(reductions) == len(found.reduction) and all(kinds[v] != "ordered" for v in reductions)
+    if not (reductions and sums and schedule.numerics.reassociate):
         reordered = _reordered(trial, (*(outer if v == chosen else v for v in order), inner))
         step = Vectorize(inner)
         return reordered.apply(step) if reordered is not None and reordered.check(step).legal else schedule
     # a tile of several rows and vectors: sums then do not wait for each other, and what is loaded is used again
     row = None if lanes_reduce else _rows(schedule.program, found, around, kinds, chosen)
     pieces = trial.setting.loop(outer).extent.value
-    rows, count = _tile(schedule, None if row is None else row.extent.value, pieces)
+    if row is not None:
+        rows, count = _tile(schedule, row.extent.value, pieces)
+    else:
+        # nothing is used again: many vectors side by side read memory in long pieces
+        rows, count = 1, min(VECTORS if lanes_reduce else ALONE, pieces or ALONE)
     vectors: tuple[str, ...] = ()
     if count > 1:
         trial = trial.split(outer, count, f"{chosen}.block", f"{chosen}.vector")
