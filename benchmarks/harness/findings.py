@@ -49,7 +49,9 @@ class Findings:
     def fail(self, label: str, reason: str) -> None:
         """Tell that a row could not be measured, and why."""
         lines = [line.strip() for line in reason.strip().splitlines() if line.strip()]
-        self.problems.append(f"{label}: {lines[0] if lines else 'failed'} {lines[-1] if len(lines) > 1 else ''}".strip())
+        self.problems.append(
+            f"{label}: {lines[0] if lines else 'failed'} {lines[-1] if len(lines) > 1 else ''}".strip()
+        )
         self.facts[label] = {"failed": reason}
         self.rows.append([label, "failed", *[""] * (len(self.columns) - 2)])
         self.figures.append(check_figure(f"{label} runs", passed=False))

@@ -68,9 +68,7 @@ BODIES: dict[str, Body] = {
         bits=512,
     ),
     "u8s8 dot product": Body(
-        lambda acc, a, b, to, v: (
-            f"  {to} = call {v} @llvm.x86.avx512.vpdpbusd.512({v} {acc}, {v} {a}, {v} {b})\n"
-        ),
+        lambda acc, a, b, to, v: f"  {to} = call {v} @llvm.x86.avx512.vpdpbusd.512({v} {acc}, {v} {a}, {v} {b})\n",
         8,
         "declare V @llvm.x86.avx512.vpdpbusd.512(V, V, V)\n",
         element="i32",
@@ -182,8 +180,7 @@ def text(body: Body, bits: int) -> str:
         for column in range(wide)
     )
     stores = "".join(
-        f"  %sp{n} = getelementptr i8, ptr %own, i64 {LINE * n}\n"
-        f"  store {vector} %y{n}, ptr %sp{n}, align {LINE}\n"
+        f"  %sp{n} = getelementptr i8, ptr %own, i64 {LINE * n}\n  store {vector} %y{n}, ptr %sp{n}, align {LINE}\n"
         for n in range(count)
     )
     whole = f"""
@@ -205,8 +202,11 @@ done:
 {stores}  ret void
 }}
 {body.declared}"""
-    return whole.replace("VT(", f"v{lanes}{element}(").replace("V @", f"{vector} @").replace("V,", f"{vector},").replace(
-        "V)", f"{vector})"
+    return (
+        whole.replace("VT(", f"v{lanes}{element}(")
+        .replace("V @", f"{vector} @")
+        .replace("V,", f"{vector},")
+        .replace("V)", f"{vector})")
     )
 
 
@@ -235,7 +235,9 @@ def probe(name: str, threads: int, machine: str = "host") -> Probe:
     made = Probe(context, code, block, operands, sums, CHUNKS * TRIPS * count * lanes * body.operations)
     context.pool.ensure()
     made.run()
-    if not np.array_equal(sums[:, :, :lanes], np.broadcast_to(expected(name, operands, lanes), sums[:, :, :lanes].shape)):
+    if not np.array_equal(
+        sums[:, :, :lanes], np.broadcast_to(expected(name, operands, lanes), sums[:, :, :lanes].shape)
+    ):
         raise RuntimeError(f"the probe of {name} computes something else")
     return made
 

@@ -52,12 +52,16 @@ def peers(chosen: Operation, threads: int, seed: int, kinds: Sequence[str] = (NU
     return [_engine(name, f"{name}_engine", chosen, threads, seed) for name in names]
 
 
-def at_many_rows(
-    chosen: Operation, rows: Sequence[int], threads: int, seed: int, symbolic: bool
-) -> Engine:
+def at_many_rows(chosen: Operation, rows: Sequence[int], threads: int, seed: int, symbolic: bool) -> Engine:
     """Tilework at several numbers of rows: one object for all of them, or one for each. `select` takes the number."""
     return _engine(
-        TILEWORK if symbolic else CONSTANT, "many_rows_engine", chosen, threads, seed, rows=list(rows), symbolic=symbolic
+        TILEWORK if symbolic else CONSTANT,
+        "many_rows_engine",
+        chosen,
+        threads,
+        seed,
+        rows=list(rows),
+        symbolic=symbolic,
     )
 
 
@@ -116,9 +120,7 @@ def tilework_engine(described: dict[str, Any], threads: int, seed: int, machine:
     return Prepared(lambda: executable(*given), facts)
 
 
-def many_rows_engine(
-    described: dict[str, Any], threads: int, seed: int, rows: list[int], symbolic: bool
-) -> Prepared:
+def many_rows_engine(described: dict[str, Any], threads: int, seed: int, rows: list[int], symbolic: bool) -> Prepared:
     """Tilework at several numbers of rows; the first is selected."""
     base = operation(described)
     calls: dict[str, Callable[[], object]] = {}
@@ -130,7 +132,9 @@ def many_rows_engine(
         inputs, constants = drawn(chosen, seed)
         _, fixed = drawn(base, seed)  # what is known when it compiles is the same for all
         if general is None or not symbolic:
-            general = compiled(chosen, fixed if symbolic else constants_for(chosen, constants, fixed), threads, "host", symbolic)
+            general = compiled(
+                chosen, fixed if symbolic else constants_for(chosen, constants, fixed), threads, "host", symbolic
+            )
             objects += 1
         held = fixed if symbolic else constants_for(chosen, constants, fixed)
         given = tuple(inputs.values())
