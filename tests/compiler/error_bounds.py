@@ -117,7 +117,8 @@ def _run(node: Node, operands: list[Array], symbols: Mapping[str, int], **change
 
     def plain(value: Any) -> Any:
         if isinstance(value, tuple):
-            return tuple(plain(entry) for entry in value)
+            entries: tuple[Any, ...] = value
+            return tuple(map(plain, entries))
         return int(value.evaluate(symbols)) if isinstance(value, Dim) else value
 
     attributes = {name: plain(value) for name, value in {**node.attributes, **changes}.items()}

@@ -21,7 +21,7 @@ from tilework.numerics import numerics
 from tilework.ops.builder import GraphBuilder
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
-from tilework.plan.steps import KernelStep, Step
+from tilework.plan.steps import KernelStep
 from tilework.runtime.context import default_context
 from tilework.runtime.executable import Executable
 
@@ -45,7 +45,13 @@ def affine_wanted(x: Array, count: int = 2) -> Array:
 
 
 def kernel(
-    name: str, inputs: Sequence[Buffer], output: Buffer, value: Expression, *, loops: Sequence[tuple[str, IntLike]]
+    name: str,
+    inputs: Sequence[Buffer],
+    output: Buffer,
+    value: Expression,
+    *,
+    loops: Sequence[tuple[str, IntLike]],
+    symbols: Sequence[str] = (),
 ) -> tuple[KernelText, LoopProgram]:
     """A kernel that writes `value` to every element of `output`, over loops named in its index order."""
     index = tuple(dim(loop) for loop, _ in loops)
@@ -53,7 +59,7 @@ def kernel(
     for loop, extent in reversed(loops):
         body = Loop(loop, dim(extent), "serial", body)
     arguments = (*(Argument(b, "read") for b in inputs), Argument(output, "write"))
-    names = {name for b in (*inputs, output) for extent in b.shape for name in extent.names()}
+    names = {*symbols, *(name for b in (*inputs, output) for extent in b.shape for name in extent.names())}
     program = LoopProgram(name, arguments, body, tuple(Symbol(s) for s in sorted(names)))
     return emit_kernel(program, machine("host"), numerics("default"), name=f"test_{name}"), program
 
@@ -84,7 +90,3 @@ def executable(plan: Plan, kernels: Sequence[KernelText], constants: Mapping[str
 
 def buffer_of(name: str, dtype: DType, *shape: IntLike) -> Buffer:
     return Buffer(name, tuple(dim(extent) for extent in shape), dtype)
-
-
-def names(steps: Sequence[Step]) -> list[str]:
-    return [found.name for found in steps]

@@ -36,8 +36,8 @@ def subtraction() -> Executable:
 
 def test_by_position_by_name_and_both() -> None:
     f = subtraction()
-    a, b = np.float32([5, 6, 7]), np.float32([1, 2, 3])
-    wanted = np.float32([4, 4, 4])
+    a, b = np.array([5, 6, 7], np.float32), np.array([1, 2, 3], np.float32)
+    wanted = np.array([4, 4, 4], np.float32)
     for found in (f(a, b), f(a=a, b=b), f(b=b, a=a), f(a, b=b)):
         np.testing.assert_array_equal(found[0], wanted)
     assert [port.name for port in f.inputs] == ["a", "b"]
@@ -117,12 +117,12 @@ def test_the_child_of_a_fork_goes_on_calling(chained: Executable) -> None:
 def test_views_and_other_strides_are_copied_and_counted() -> None:
     f = subtraction()
     a = np.arange(12, dtype=np.float32).reshape(6, 2)
-    b = np.float32([1, 1, 1, 1, 1, 1])
+    b = np.array([1, 1, 1, 1, 1, 1], np.float32)
     np.testing.assert_array_equal(f(a[:, 1], b)[0], a[:, 1] - 1)
     np.testing.assert_array_equal(f(b, a[::-1, 0])[0], 1 - a[::-1, 0])
     assert sorted(name for name, _ in f.copies) == ["a", "b"]
     assert sum(f.copies.values()) == 2
-    readonly = np.float32([3, 3, 3, 3, 3, 3])
+    readonly = np.array([3, 3, 3, 3, 3, 3], np.float32)
     readonly.flags.writeable = False
     np.testing.assert_array_equal(f(readonly, b)[0], [2] * 6)
     assert sum(f.copies.values()) == 2
@@ -159,17 +159,19 @@ def test_positions_outside_name_their_node(checked: bool) -> None:
     x = builder.input("x", F32, 5, 3)
     at = builder.input("at", dtypes.int64, "N")
     taken = builder.apply_one("take", x, at, dimension=0, location="embedding/Gather")
-    f = compile_graph(builder.build([builder.apply_one("softmax", taken, dimension=1)]), CompileOptions(checked=checked))
+    f = compile_graph(
+        builder.build([builder.apply_one("softmax", taken, dimension=1)]), CompileOptions(checked=checked)
+    )
     table = np.arange(15, dtype=np.float32).reshape(5, 3)
-    good = np.int64([4, -5, 0])
+    good = np.array([4, -5, 0], np.int64)
     before = f(table, good)[0]
     for bad in (5, -6, 1 << 40, -(1 << 62)):
         with pytest.raises(RunError) as caught:
-            f(table, np.int64([0, bad, 1]))
+            f(table, np.array([0, bad, 1], np.int64))
         assert caught.value.code in ((1801, 1802) if checked else (1801,))
         assert "embedding/Gather" in str(caught.value)
         with pytest.raises(RunError) as caught:
-            f.step_times(table, np.int64([0, bad, 1]))
+            f.step_times(table, np.array([0, bad, 1], np.int64))
         assert "embedding/Gather" in str(caught.value)
     np.testing.assert_array_equal(f(table, good)[0], before)
 
@@ -207,7 +209,7 @@ def test_scalars_and_empty_arrays() -> None:
     x, y = builder.input("x", F32), builder.input("y", F32, 0, 3)
     total = builder.apply_one("reduce", y, dimensions=(0,), reducer="maximum")
     f = compile_graph(builder.build([builder.apply_one("negate", x), y, total]))
-    negated, empty, largest = f(np.float32(2), np.zeros((0, 3), np.float32))
+    negated, empty, largest = f(np.array(2, np.float32), np.zeros((0, 3), np.float32))
     assert negated.shape == ()
     assert negated == -2
     assert empty.shape == (0, 3)

@@ -11,7 +11,7 @@ from tests.executable.building import F32, N
 from tilework.compiler.compile import compile_graph
 from tilework.dims import dim
 from tilework.errors import CallError, GraphError
-from tilework.graph.graph import GraphSignature, InputPolicy, OutputPolicy, Value
+from tilework.graph.graph import Array, GraphSignature, InputPolicy, OutputPolicy, Value
 from tilework.ops.builder import GraphBuilder
 from tilework.plan.interpret import interpret_plan
 from tilework.plan.verify import verify
@@ -34,7 +34,7 @@ def compiled(
     return found
 
 
-def interpreted(f: Executable, *arrays: np.ndarray) -> tuple[np.ndarray, ...]:
+def interpreted(f: Executable, *arrays: Array) -> tuple[Array, ...]:
     return interpret_plan(f.plan, [array.copy() for array in arrays], f._constants)  # pyright: ignore[reportPrivateUsage]
 
 
@@ -46,12 +46,24 @@ def alias(of: int) -> OutputPolicy:
     return OutputPolicy("alias", of)
 
 
-def numbers(count: int = 7, start: int = 0) -> np.ndarray:
+def doubled(b: GraphBuilder, x: Value) -> list[Value]:
+    return [b.apply_one("add", x, x)]
+
+
+def negated(b: GraphBuilder, x: Value) -> list[Value]:
+    return [b.apply_one("negate", x)]
+
+
+def swapped(_: GraphBuilder, x: Value, y: Value) -> list[Value]:
+    return [y, x]
+
+
+def numbers(count: int = 7, start: int = 0) -> Array:
     return np.arange(start, start + count, dtype=np.float32)
 
 
 def test_an_input_changed_in_place() -> None:
-    f = compiled(1, lambda b, x: [b.apply_one("add", x, x)], (mutated(0),), (alias(0),))
+    f = compiled(1, doubled, (mutated(0),), (alias(0),))
     x = numbers()
     (wanted,) = interpreted(f, x)
     (y,) = f(x)
@@ -63,7 +75,7 @@ def test_an_input_changed_in_place() -> None:
 
 
 def test_a_strided_argument_is_changed_too() -> None:
-    f = compiled(1, lambda b, x: [b.apply_one("add", x, x)], (mutated(0),), (alias(0),))
+    f = compiled(1, doubled, (mutated(0),), (alias(0),))
     base = np.arange(14, dtype=np.float32)
     (y,) = f(base[::2])
     np.testing.assert_array_equal(base[::2], numbers() * 4)
@@ -73,7 +85,7 @@ def test_a_strided_argument_is_changed_too() -> None:
 
 
 def test_readonly_arrays_are_not_changed() -> None:
-    f = compiled(1, lambda b, x: [b.apply_one("add", x, x)], (mutated(0),), (alias(0),))
+    f = compiled(1, doubled, (mutated(0),), (alias(0),))
     x = numbers()
     x.flags.writeable = False
     with pytest.raises(CallError):
@@ -100,7 +112,7 @@ def test_what_reads_the_old_contents_gets_them() -> None:
 
 
 def test_two_inputs_change_places() -> None:
-    f = compiled(2, lambda _, x, y: [y, x], (mutated(0), mutated(1)), (alias(0), alias(1)))
+    f = compiled(2, swapped, (mutated(0), mutated(1)), (alias(0), alias(1)))
     x, y = numbers(), numbers(start=100)
     wanted = interpreted(f, x, y)
     first, second = f(x, y)
@@ -113,7 +125,10 @@ def test_two_inputs_change_places() -> None:
 
 
 def test_an_input_that_changes_to_itself() -> None:
-    f = compiled(1, lambda _, x: [x], (mutated(0),), (alias(0),))
+    def build(_: GraphBuilder, x: Value) -> list[Value]:
+        return [x]
+
+    f = compiled(1, build, (mutated(0),), (alias(0),))
     x = numbers()
     assert f(x)[0] is x
     np.testing.assert_array_equal(x, numbers())
@@ -133,18 +148,25 @@ def test_one_new_value_for_two_inputs_and_an_output() -> None:
 
 def test_arguments_that_overlap() -> None:
     """What is read is what was there before the call."""
-    f = compiled(2, lambda b, x, y: [b.apply_one("add", x, y)], (mutated(0), READ), (alias(0),))
+
+    def build(b: GraphBuilder, x: Value, y: Value) -> list[Value]:
+        return [b.apply_one("add", x, y)]
+
+    f = compiled(2, build, (mutated(0), READ), (alias(0),))
     base = np.arange(10, dtype=np.float32)
     f(base[:8], base[2:])
     np.testing.assert_array_equal(base[:8], np.arange(8) + np.arange(2, 10))
-    both = compiled(2, lambda _, x, y: [y, x], (mutated(0), mutated(1)), (alias(0), alias(1)))
+    both = compiled(2, swapped, (mutated(0), mutated(1)), (alias(0), alias(1)))
     with pytest.raises(CallError) as caught:
         both(base[:8], base[2:])
     assert caught.value.code == 1711
 
 
 def test_an_alias_of_a_reader() -> None:
-    f = compiled(1, lambda b, x: [x, b.apply_one("negate", x)], (READ,), (alias(0), FRESH))
+    def build(b: GraphBuilder, x: Value) -> list[Value]:
+        return [x, b.apply_one("negate", x)]
+
+    f = compiled(1, build, (READ,), (alias(0), FRESH))
     x = numbers()
     same, negated = f(x)
     assert same is x
@@ -183,13 +205,17 @@ def test_views() -> None:
 
 def test_a_view_that_nothing_else_reads_costs_no_step() -> None:
     view = OutputPolicy("view", 0, (dim(-1),), dim("N") - 1)
-    f = compiled(1, lambda b, x: [b.apply_one("reverse", x, dimensions=(0,))], (READ,), (view,))
+
+    def build(b: GraphBuilder, x: Value) -> list[Value]:
+        return [b.apply_one("reverse", x, dimensions=(0,))]
+
+    f = compiled(1, build, (READ,), (view,))
     assert [step.name for _, step in f.plan.walk()] == []
     np.testing.assert_array_equal(f(numbers())[0], numbers()[::-1])
 
 
 def test_donated_inputs() -> None:
-    f = compiled(1, lambda b, x: [b.apply_one("negate", x)], (InputPolicy("donated"),), (FRESH,))
+    f = compiled(1, negated, (InputPolicy("donated"),), (FRESH,))
     np.testing.assert_array_equal(f(numbers())[0], -numbers())
 
 
@@ -204,6 +230,9 @@ def test_donated_inputs() -> None:
 def test_signatures_that_the_graph_does_not_keep(
     inputs: tuple[InputPolicy, ...], outputs: tuple[OutputPolicy, ...]
 ) -> None:
+    def build(b: GraphBuilder, x: Value) -> list[Value]:
+        return [b.apply_one("negate", x), b.apply_one("abs", x)]
+
     with pytest.raises(GraphError) as caught:
-        compiled(1, lambda b, x: [b.apply_one("negate", x), b.apply_one("abs", x)], inputs, outputs)
+        compiled(1, build, inputs, outputs)
     assert caught.value.code == 1207
