@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeAlias
@@ -11,9 +11,10 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from tilework.codegen.cpu.driver import emit_driver
-from tilework.codegen.cpu.modules import joined_text
+from tilework.codegen.cpu.kernel import KernelText
 from tilework.compiler.kernels import RegionKernel, region_kernels
 from tilework.compiler.options import CompileOptions
+from tilework.compiler.overlap import CodeMaker
 from tilework.compiler.planning import build_plan, is_view
 from tilework.decisions.fusion import regions as fused_regions
 from tilework.dims import Dim
@@ -62,8 +63,16 @@ class Compiled:
     explanation: Explanation
 
 
-def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = None) -> Compiled:
-    """All stages but code generation by LLVM, for any machine: graph to plan and LLVM text."""
+def lower_graph(
+    graph: Graph,
+    options: CompileOptions,
+    stages: Stages | None = None,
+    ready: Callable[[KernelText], None] | None = None,
+) -> Compiled:
+    """All stages but code generation by LLVM, for any machine: graph to plan and LLVM text.
+
+    `ready` is told of each kernel as soon as its text is there.
+    """
     stages = stages or Stages()
     machine = machine_named(options.machine)
     with stages("verify"):
@@ -75,7 +84,7 @@ def lower_graph(graph: Graph, options: CompileOptions, stages: Stages | None = N
         found = fused_regions(graph)
     with stages("kernels"):
         needed = tuple(region for region in found if not is_view(region.operators))
-        kernels = {k.region.name: k for k in region_kernels(needed, machine, options)}
+        kernels = {k.region.name: k for k in region_kernels(needed, machine, options, ready)}
     with stages("plan"):
         items: list[RegionKernel | Value] = []
         for region in found:
@@ -127,9 +136,14 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
     chosen = options or CompileOptions()
     owner = context if context is not None else default_context()
     stages = Stages()
-    done = lower_graph(graph, chosen, stages)
+    maker = CodeMaker(owner.jit.compile_object)
+    try:
+        done = lower_graph(graph, chosen, stages, maker.add)
+    except BaseException:
+        maker.abandon()
+        raise
     with stages("code"):
-        objects = [owner.jit.compile_object(joined_text(done.llvm))]
+        objects = maker.objects(done.llvm[-1])
     with stages("link"):
         kernels = sorted({kernel.kernel.name for kernel in done.kernels})
         code = owner.jit.load(objects, [DRIVER, *kernels], uses=[owner.pool.code, owner.native.code])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tilework.candidates.candidate import Candidate
@@ -48,9 +49,15 @@ class RegionKernel:
 
 
 def region_kernels(
-    regions: tuple[Region, ...], machine: CpuMachine, options: CompileOptions
+    regions: tuple[Region, ...],
+    machine: CpuMachine,
+    options: CompileOptions,
+    ready: Callable[[KernelText], None] | None = None,
 ) -> tuple[RegionKernel, ...]:
-    """A kernel for each region, in order. Raises `CodegenError` 16xx where one cannot be generated."""
+    """A kernel for each region, in order; `ready` is told of each as soon as its text is there.
+
+    Raises `CodegenError` 16xx where one cannot be generated.
+    """
     contract = numerics(options.numerics)
     made: dict[str, RegionKernel] = {}
     found: list[RegionKernel] = []
@@ -63,10 +70,13 @@ def region_kernels(
         if known is None:
             candidate = choose(region, machine, contract)
             schedule = candidate.schedule()
-            name = f"tilework_{hashlib.sha256(program_text(schedule.program).encode()).hexdigest()[:12]}"
+            facts = f"{program_text(schedule.program)} {sorted(candidate.streaming)} {options}"
+            name = f"tilework_{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
             kernel = emit_kernel(
                 schedule.program, machine, contract, checked=options.checked, name=name, streaming=candidate.streaming
             )
             known = made[text] = RegionKernel(region, candidate, schedule, kernel)
+            if ready is not None:
+                ready(kernel)
         found.append(replace(known, region=region))
     return tuple(found)
