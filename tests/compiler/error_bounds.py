@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -117,8 +117,7 @@ def _run(node: Node, operands: list[Array], symbols: Mapping[str, int], **change
 
     def plain(value: Any) -> Any:
         if isinstance(value, tuple):
-            entries: tuple[Any, ...] = value
-            return tuple(map(plain, entries))
+            return tuple(map(plain, cast("tuple[Any, ...]", value)))
         return int(value.evaluate(symbols)) if isinstance(value, Dim) else value
 
     attributes = {name: plain(value) for name, value in {**node.attributes, **changes}.items()}
