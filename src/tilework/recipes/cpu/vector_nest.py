@@ -280,6 +280,12 @@ def _lanes(
     return chosen
 
 
+def _slow(statement: Compute) -> bool:
+    """Whether a statement computes long chains: functions that are polynomials in the code."""
+    calls = [node.function for value in statement.values for node in walk(value) if isinstance(node, Call)]
+    return any(FUNCTIONS[name].transcendental for name in calls if name in FUNCTIONS)
+
+
 def _wasted(schedule: Schedule, loop: Loop) -> float:
     """The share of lanes that stay empty."""
     extent = loop.extent.value
@@ -330,6 +336,8 @@ def _with_lanes(
     extent = loop.extent.value
     if extent is not None and extent < lanes:
         lanes = 1 << (extent - 1).bit_length()
+    if not found.reduction and _slow(found) and (extent is None or extent >= 4 * lanes):
+        lanes *= 2  # two vectors beside each other: one computes while the other waits
     outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
     trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
     order = [node.variable for node in around]
