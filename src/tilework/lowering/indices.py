@@ -258,6 +258,19 @@ class Indices:
         known = self._known[key]
         if known is not None:
             return known
+        memo = builder.scopes[-1].memo
+        lane = self.state.lane
+        place = ("holds", key, lane is not None)
+        condition = memo.get(place)
+        if condition is None:
+            condition = self._condition(found)
+            if isinstance(condition, bool):
+                return condition
+            memo[place] = condition
+        return condition
+
+    def _condition(self, found: Resolved) -> Value | bool:
+        builder = self.state.builder
         lane = self.state.lane
         if not found.varies or lane is None:
             return builder.compare("sge", self.scalar(found), builder.integer(0))

@@ -127,7 +127,18 @@ class Memory:
 
     # -- addresses -----------------------------------------------------------------------------------------------------
     def address(self, name: str, found: Resolved, shift: int = 0) -> Value:
-        """The address of an element, without what varies over the lanes; `shift` elements further."""
+        """The address of an element, without what varies over the lanes; `shift` elements further.
+
+        `found` comes from `Indices.resolve`, which keeps it: its identity names it within a scope.
+        """
+        memo = self.state.builder.scopes[-1].memo
+        key = ("address", name, id(found), shift)
+        known = memo.get(key)
+        if known is None:
+            known = memo[key] = self._address(name, found, shift)
+        return known
+
+    def _address(self, name: str, found: Resolved, shift: int) -> Value:
         builder = self.state.builder
         size = self.state.buffers[name].dtype.itemsize
         pointer = self.state.base(name)
