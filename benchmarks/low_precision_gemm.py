@@ -7,9 +7,11 @@ from benchmarks.harness.findings import Findings
 from benchmarks.harness.onnx_engines import TILEWORK
 from benchmarks.harness.paired import QUICK_ROUNDS, ROUNDS
 from benchmarks.harness.peak import BODIES, peak
-from benchmarks.harness.result import Bar, MissingPeerError, Options, Result, ratio_figure
+from benchmarks.harness.result import Bar, MissingPeerError, Options, Result, check_figure, ratio_figure
 from benchmarks.operations import engines
 from benchmarks.operations.matrix_product import Bfloat16Product, IntegerProduct, MatrixProduct
+from tilework.compiler.compile import lower_graph
+from tilework.compiler.options import CompileOptions
 from tilework.machine.finder import machine
 
 SHARE = 0.92
@@ -19,6 +21,15 @@ ROWS: tuple[tuple[MatrixProduct, str], ...] = tuple(
     for shape in ((512, 512, 512), (196, 768, 768))
 )
 """Products, their weights known when compiled, and the instruction that bounds them."""
+
+
+INSTRUCTIONS = {"bf16 dot product": "dpbf16ps", "u8s8 dot product": "vpdpbusd"}
+
+
+def has_instruction(product: MatrixProduct, body: str) -> bool:
+    """Whether the code for a product holds the dot-product instruction at all."""
+    graph = product.graph(engines.drawn(product, 0)[1])
+    return any(INSTRUCTIONS[body] in text for text in lower_graph(graph, CompileOptions()).llvm)
 
 
 def run(options: Options) -> Result:
@@ -36,6 +47,9 @@ def run(options: Options) -> Result:
         taken = found.measure(label, [engines.tilework(product, threads, options.seed), peak(threads, body)])
         if taken is None:
             continue
+        if not has_instruction(product, body):
+            found.problems.append(f"{label}: the code has no {INSTRUCTIONS[body]}; no schedule offers one yet")
+            found.figures.append(check_figure(f"{label}, {INSTRUCTIONS[body]} in the code", passed=False))
         share = share_of_peak(taken, product.operations)
         shares[label] = share.middle
         found.figures.append(ratio_figure(f"{label}, of peak", share, Bar(">=", SHARE)))

@@ -186,8 +186,8 @@ def onnxruntime_engine(described: dict[str, Any], threads: int, seed: int) -> Pr
     import onnxruntime
 
     facts = {"threads": threads, "version": onnxruntime.__version__, "of bound": share}
-    # the arrays are bound by address only: the closure keeps them
-    return Prepared(lambda held=held, y=y: running.run_with_iobinding(binding), facts)
+    # results are bound by their address alone: what keeps the array has to live as long as the engine
+    return Prepared(lambda: running.run_with_iobinding(binding), facts, lambda: {"y": chosen.from_peer(y), **held})
 
 
 def torch_engine(described: dict[str, Any], threads: int, seed: int) -> Prepared:

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - an operation is given what any of them may need
 """Operations that the memory bounds: softmax, layer norm, sums of rows and columns, GELU, transposition."""
 
 from __future__ import annotations
@@ -79,7 +80,7 @@ class RowOperation(Operation):
 
 @dataclass(frozen=True)
 class Softmax(RowOperation):
-    """Right within `2^-24 * (columns + |x - max| + 8)` of each value: the sum, the argument, exponential and quotient."""
+    """Right within `2^-24 * (columns + |x - max| + 8)` of each value: sum, argument, exponential and quotient."""
 
     kind: ClassVar[str] = "softmax"
 

@@ -1,3 +1,4 @@
+# ruff: noqa: ARG002 - an operation is given what any of them may need
 """`Operation`: one tensor operation at one size, in every form that an engine takes, with its reference in float64."""
 
 from __future__ import annotations
@@ -87,7 +88,7 @@ class Operation(ABC):
         """The ONNX model of this operation; its inputs and result as `to_peer` and `from_peer` lay them out."""
         raise ValueError(f"{self.label} has no form in ONNX")
 
-    def to_peer(self, name: str, array: Array) -> Array:  # noqa: ARG002
+    def to_peer(self, name: str, array: Array) -> Array:
         """An input or constant as ONNX and torch want it."""
         return array
 
@@ -99,7 +100,10 @@ class Operation(ABC):
         """The shape of a peer's result."""
         raise ValueError(f"{self.label} has no form in ONNX")
 
-    def numpy(self, given: Mapping[str, Array]) -> tuple[Callable[[], object], Array] | None:
+    def numpy(
+        self,
+        given: Mapping[str, Array],
+    ) -> tuple[Callable[[], object], Array] | None:
         """A call of numpy and the array that it writes; None where numpy has no such function."""
         return None
 
