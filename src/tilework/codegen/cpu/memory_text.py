@@ -1,0 +1,172 @@
+"""Instructions that touch memory and the argument block, as LLVM text."""
+
+from __future__ import annotations
+
+from tilework.codegen.cpu.words import Words, suffix, type_of
+from tilework.lowering.registers import Instruction, Value
+
+
+class MemoryText(Words):
+    """`slots` gives the argument block's slot of each ('symbol' or 'buffer', name)."""
+
+    def __init__(self, slots: dict[tuple[str, str], int], *, x86: bool) -> None:
+        super().__init__()
+        self.slots = slots
+        self.x86 = x86
+        self.uses_zeros = False
+        self.streams = False
+        self.tables: dict[tuple[int, ...], str] = {}
+        self.entry_allocations: list[str] = []
+
+    # -- the argument block --------------------------------------------------------------------------------------------
+    def argument(self, item: Instruction) -> None:
+        assert item.result is not None
+        address = self.temporary(f"getelementptr i64, ptr %args, i64 {self.slots[item.extra]}")
+        self.define(item, f"load {self.type(item.result)}, ptr {address}, align 8")
+
+    def error_word(self, item: Instruction) -> None:
+        self.define(item, "load ptr, ptr %args, align 8")
+
+    def zeros(self, item: Instruction) -> None:
+        self.uses_zeros = True
+        self.define(item, "getelementptr i8, ptr @zeros, i64 0")
+
+    def stack(self, item: Instruction) -> None:
+        assert item.result is not None
+        self.entry_allocations.append(f"  %v{item.result.number} = alloca [{item.extra[0]} x i8], align 64")
+
+    def table(self, item: Instruction) -> None:
+        """A gather from a constant array."""
+        assert item.result is not None
+        (index,) = item.operands
+        name = self.tables.setdefault(item.extra, f"@table{len(self.tables)}")
+        if not index.lanes:
+            address = self.temporary(f"getelementptr i64, ptr {name}, {self.typed(index)}")
+            self.define(item, f"load i64, ptr {address}, align 8")
+            return
+        kind, lanes = self.type(item.result), index.lanes
+        addresses = self.temporary(f"getelementptr i64, ptr {name}, {self.typed(index)}")
+        full = f"@llvm.masked.gather.v{lanes}i64.v{lanes}p0"
+        self.declare(f"declare {kind} {full}(<{lanes} x ptr>, i32, <{lanes} x i1>, {kind})")
+        self.define(
+            item,
+            f"call {kind} {full}(<{lanes} x ptr> {addresses}, i32 8, <{lanes} x i1> splat (i1 true), "
+            f"{kind} zeroinitializer)",
+        )
+
+    def globals(self) -> list[str]:
+        """The constants that the functions use."""
+        lines = ["@zeros = private constant [512 x i8] zeroinitializer, align 64"] if self.uses_zeros else []
+        for elements, name in self.tables.items():
+            content = ", ".join(f"i64 {e}" for e in elements)
+            lines.append(f"{name} = private constant [{len(elements)} x i64] [{content}], align 8")
+        return lines
+
+    # -- memory --------------------------------------------------------------------------------------------------------
+    def offset(self, item: Instruction) -> None:
+        base, index = item.operands
+        self.define(item, f"getelementptr i{8 * item.extra}, {self.typed(base)}, {self.typed(index)}")
+
+    def load(self, item: Instruction) -> None:
+        assert item.result is not None
+        self.define(item, f"load {self.type(item.result)}, {self.typed(item.operands[0])}, align {item.extra[0]}")
+
+    def store(self, item: Instruction) -> None:
+        value, address = item.operands
+        tail = ""
+        if item.extra[2]:
+            self.streams = True
+            tail = ", !nontemporal !0"
+        self.lines.append(f"  store {self.typed(value)}, {self.typed(address)}, align {item.extra[0]}{tail}")
+
+    def _only_lane(self, mask: Value, kind: str, address: Value) -> tuple[int, str] | None:
+        """The lane of a literal mask that is the only one on, and its element's address.
+
+        LLVM (22) turns a masked store of one 16-bit or 8-bit lane into a store of 32 bits, so these are written out.
+        """
+        if not isinstance(mask.constant, tuple) or sum(mask.constant) != 1:
+            return None
+        lane = mask.constant.index(True)
+        return lane, self.temporary(f"getelementptr {kind}, {self.typed(address)}, i64 {lane}")
+
+    def masked_load(self, item: Instruction) -> None:
+        assert item.result is not None
+        address, mask = item.operands
+        kind, element = self.type(item.result), type_of(item.result.kind)
+        only = self._only_lane(mask, element, address)
+        if only is not None:
+            value = self.temporary(f"load {element}, ptr {only[1]}, align {item.extra[0]}")
+            self.define(item, f"insertelement {kind} zeroinitializer, {element} {value}, i32 {only[0]}")
+            return
+        full = f"@llvm.masked.load.{suffix(item.result)}.p0"
+        self.declare(f"declare {kind} {full}(ptr, i32, {self.type(mask)}, {kind})")
+        self.define(
+            item,
+            f"call {kind} {full}({self.typed(address)}, i32 {item.extra[0]}, {self.typed(mask)}, "
+            f"{kind} zeroinitializer)",
+        )
+
+    def masked_store(self, item: Instruction) -> None:
+        value, address, mask = item.operands
+        element = type_of(value.kind)
+        only = self._only_lane(mask, element, address)
+        if only is not None:
+            one = self.temporary(f"extractelement {self.typed(value)}, i32 {only[0]}")
+            self.lines.append(f"  store {element} {one}, ptr {only[1]}, align {item.extra[0]}")
+            return
+        full = f"@llvm.masked.store.{suffix(value)}.p0"
+        self.declare(f"declare void {full}({self.type(value)}, ptr, i32, {self.type(mask)})")
+        self.lines.append(
+            f"  call void {full}({self.typed(value)}, {self.typed(address)}, i32 {item.extra[0]}, {self.typed(mask)})"
+        )
+
+    def _pointers(self, base: Value, indices: Value, size: int) -> tuple[str, str]:
+        kind = f"<{indices.lanes} x ptr>"
+        return kind, self.temporary(f"getelementptr i{8 * size}, {self.typed(base)}, {self.typed(indices)}")
+
+    def gather(self, item: Instruction) -> None:
+        assert item.result is not None
+        base, indices, mask = item.operands
+        pointers, addresses = self._pointers(base, indices, item.extra[0])
+        kind = self.type(item.result)
+        full = f"@llvm.masked.gather.{suffix(item.result)}.v{indices.lanes}p0"
+        self.declare(f"declare {kind} {full}({pointers}, i32, {self.type(mask)}, {kind})")
+        self.define(
+            item,
+            f"call {kind} {full}({pointers} {addresses}, i32 {item.extra[0]}, {self.typed(mask)}, "
+            f"{kind} zeroinitializer)",
+        )
+
+    def scatter(self, item: Instruction) -> None:
+        value, base, indices, mask = item.operands
+        pointers, addresses = self._pointers(base, indices, item.extra[0])
+        full = f"@llvm.masked.scatter.{suffix(value)}.v{indices.lanes}p0"
+        self.declare(f"declare void {full}({self.type(value)}, {pointers}, i32, {self.type(mask)})")
+        self.lines.append(
+            f"  call void {full}({self.typed(value)}, {pointers} {addresses}, i32 {item.extra[0]}, {self.typed(mask)})"
+        )
+
+    def prefetch(self, item: Instruction) -> None:
+        self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+        self.lines.append(
+            f"  call void @llvm.prefetch.p0({self.typed(item.operands[0])}, i32 {int(item.extra)}, i32 3, i32 1)"
+        )
+
+    def fault(self, item: Instruction) -> None:
+        condition, word = item.operands
+        bad, fine = self.label("fault"), self.label("fine")
+        self.lines.append(f"  br i1 {self.name(condition)}, label %{bad}, label %{fine}, !prof !1")
+        self.start_block(bad)
+        self.temporary(f"cmpxchg ptr {self.name(word)}, i64 0, i64 {item.extra} monotonic monotonic")
+        self.lines.append(f"  br label %{fine}")
+        self.start_block(fine)
+
+    def fence(self, item: Instruction) -> None:
+        del item
+        if not self.streams:
+            return
+        if self.x86:
+            self.declare("declare void @llvm.x86.sse.sfence()")
+            self.lines.append("  call void @llvm.x86.sse.sfence()")
+        else:
+            self.lines.append("  fence release")
