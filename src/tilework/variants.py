@@ -8,6 +8,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import importlib.util
+import sys
 from pathlib import Path
 
 from tilework.errors import UsageError
@@ -35,6 +36,9 @@ def find_variant(package: str, name: str, attribute: str) -> object:
     Raises `UsageError` 1001, with the nearest names there are, if the folder holds no variant of that name, and
     `AttributeError` if the module lacks the attribute every variant of its folder has: a fault of the variant.
     """
+    loaded = sys.modules.get(f"{package}.{name}")
+    if loaded is not None and not name.startswith("_") and hasattr(loaded, attribute):
+        return getattr(loaded, attribute)
     known = list_variants(package)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)

@@ -13,8 +13,8 @@ from tests.compiler.checking import check_graph, described
 from tests.compiler.drawing import Numbers
 from tests.compiler.random_graphs import random_graph
 from tilework import dtypes
-from tilework.candidates import joined as joined_module
-from tilework.candidates.joined import Joined
+from tilework.candidates import region as region_module
+from tilework.candidates.joined import Joined, joined
 from tilework.candidates.region import Region
 from tilework.compiler import compile as stages
 from tilework.compiler import planning
@@ -25,7 +25,6 @@ from tilework.numerics import Level
 from tilework.ops.builder import GraphBuilder
 from tilework.ops.registry import operator
 from tilework.plan.buffers import ArenaPlace
-from tilework.recipes.cpu import vector_nest
 from tilework.variants import list_variants
 
 FUZZ = settings().max_examples > 100
@@ -98,7 +97,7 @@ def test_a_wrong_sign_in_an_index_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
     x = builder.input("x", dtypes.float32, 5, 7)
     graph = builder.build([builder.apply_one("slice", x, start_indices=(1, 2), limit_indices=(4, 7), strides=(1, 1))])
     check_graph(graph)
-    right = joined_module.joined
+    right = joined
 
     def wrong(region: Region) -> Joined:
         found = right(region)
@@ -113,7 +112,7 @@ def test_a_wrong_sign_in_an_index_is_caught(monkeypatch: pytest.MonkeyPatch) -> 
         changed = replace(stage, values=tuple(rewrite(value, leaf) for value in stage.values))
         return replace(found, computation=replace(found.computation, stages=(changed,)))
 
-    monkeypatch.setattr(vector_nest, "joined", wrong)
+    monkeypatch.setattr(region_module, "joined", wrong)
     with pytest.raises(AssertionError):
         check_graph(graph)
 

@@ -5,19 +5,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import Any
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilework.candidates.region import Region
+from tilework.compute.nest import loop_program
 from tilework.compute.notation import Computation, Stage
 from tilework.dims import Dim, Loaded, dim, loaded
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
 from tilework.graph.graph import Value
 from tilework.loops.expressions import Expression, Index, Load, constant, rewrite, substitute, walk
-from tilework.loops.program import Buffer
+from tilework.loops.program import Buffer, LoopProgram
 from tilework.ops.registry import operator
+
+if TYPE_CHECKING:
+    from tilework.candidates.region import Region
 
 _IDENTIFIER = re.compile(r"[^A-Za-z0-9_]")
 
@@ -29,6 +33,11 @@ class Joined:
     computation: Computation
     buffers: dict[str, str]
     """Buffer name by value name."""
+
+    @cached_property
+    def program(self) -> LoopProgram:
+        """The default loop program of the computation: where every schedule of it starts."""
+        return loop_program(self.computation)
 
 
 def joined(region: Region) -> Joined:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
 
+from tilework.candidates.joined import Joined, joined
 from tilework.dims import Dim, Symbol
 from tilework.graph.graph import Attribute, Constant, Graph, Node, Value
 
@@ -36,6 +37,11 @@ class Region:
         found.update((constant.name, constant.value) for constant in self.scalars)
         found.update((value.name, value) for node in self.nodes for value in node.outputs)
         return MappingProxyType(found)
+
+    @cached_property
+    def definition(self) -> Joined:
+        """Its computation; raises `CodegenError` 1650 for an operator that has no definition."""
+        return joined(self)
 
     @property
     def root(self) -> Node:

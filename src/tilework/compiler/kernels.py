@@ -7,11 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tilework.candidates.candidate import Candidate
-from tilework.candidates.joined import joined
 from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText, emit_kernel
 from tilework.compiler.options import CompileOptions
-from tilework.compute.nest import loop_program
 from tilework.decisions.choice import choose
 from tilework.graph.graph import Constant, Graph
 from tilework.loops.program import LoopProgram
@@ -63,14 +61,14 @@ def region_kernels(
     found: list[RegionKernel] = []
     for region in regions:
         # values are named by position, so equal regions have equal texts whatever the user called their values
-        base = joined(region)
-        text = program_text(loop_program(base.computation).renamed("region"))
+        base = region.definition
+        text = program_text(base.program.renamed("region"))
         text += "constant " + ", ".join(sorted(base.buffers[name] for name in region.constants))
         known = made.get(text)
         if known is None:
             candidate = choose(region, machine, contract)
             schedule = candidate.schedule()
-            facts = f"{program_text(schedule.program)} {sorted(candidate.streaming)} {options}"
+            facts = f"{text} {'; '.join(map(str, schedule.trace))} {sorted(candidate.streaming)} {options}"
             name = f"tilework_{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
             kernel = emit_kernel(
                 schedule.program, machine, contract, checked=options.checked, name=name, streaming=candidate.streaming

@@ -139,6 +139,10 @@ def bitcast(value: Expression, dtype: DType) -> Expression:
     return value if value.dtype == dtype else Call("bitcast", (value,), dtype)
 
 
+_KEPT = 256
+"""Expressions of up to so many subexpressions remember them, as they do not change and are walked over and over."""
+
+
 def index(value: Dim | int | str, dtype: DType = dtypes.int64) -> Index:
     """A symbolic integer as a number."""
     return Index(dim(value), dtype)
@@ -151,6 +155,17 @@ def children(expression: Expression) -> tuple[Expression, ...]:
 
 def walk(expression: Expression) -> Iterator[Expression]:
     """Every distinct subexpression, operands before users (iterative: expressions may be deep)."""
+    if not isinstance(expression, Call):
+        return iter((expression,))
+    known: tuple[Expression, ...] | None = expression.__dict__.get("_walked")
+    if known is None:
+        known = tuple(_walked(expression))
+        if len(known) <= _KEPT:
+            expression.__dict__["_walked"] = known
+    return iter(known)
+
+
+def _walked(expression: Expression) -> Iterator[Expression]:
     seen: set[int] = set()
     stack: list[tuple[Expression, bool]] = [(expression, False)]
     while stack:
@@ -159,8 +174,11 @@ def walk(expression: Expression) -> Iterator[Expression]:
             yield node
         elif id(node) not in seen:
             seen.add(id(node))
-            stack.append((node, True))
-            stack.extend((child, False) for child in reversed(children(node)))
+            if isinstance(node, Call):
+                stack.append((node, True))
+                stack.extend([(child, False) for child in reversed(node.arguments)])
+            else:
+                yield node
 
 
 def loads(expression: Expression) -> Iterator[Load]:

@@ -267,11 +267,18 @@ def with_children(node: Node, nodes: tuple[Node, ...]) -> Node:
 
 def walk(node: Node) -> Iterator[Node]:
     """Every node, parents before children, in order of execution."""
-    stack = [node]
-    while stack:
-        top = stack.pop()
-        yield top
-        stack.extend(reversed(children(top)))
+    return iter(_below(node))
+
+
+def _below(node: Node) -> tuple[Node, ...]:
+    """All nodes of a tree in order. Kept with the node: trees do not change, and are walked over and over."""
+    found: tuple[Node, ...] | None = node.__dict__.get("_below")
+    if found is None:
+        old = children(node)
+        found = (node, *_below(old[0])) if len(old) == 1 else (node, *(n for child in old for n in _below(child)))
+        if old:
+            node.__dict__["_below"] = found
+    return found
 
 
 def statements(node: Node) -> Iterator[Compute]:

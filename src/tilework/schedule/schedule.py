@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilework.errors import ScheduleError
+from tilework.errors import ScheduleError, UsageError
 from tilework.loops.program import LoopProgram
 from tilework.numerics import Numerics, numerics
 from tilework.schedule.primitive import Machine, Primitive, Setting
@@ -56,9 +56,13 @@ class Schedule:
         )
 
     def __getattr__(self, name: str) -> Callable[..., Schedule]:
-        if name.startswith("_") or name not in primitive_names():
-            raise AttributeError(f"a schedule has no {name!r}; primitives: {', '.join(primitive_names())}")
-        kind = primitive_named(name)
+        if name.startswith("_"):
+            raise AttributeError(name)
+        try:
+            kind = primitive_named(name)
+        except UsageError:
+            there = ", ".join(primitive_names())
+            raise AttributeError(f"a schedule has no {name!r}; primitives: {there}") from None
 
         def step(*arguments: Any, **named: Any) -> Schedule:
             try:

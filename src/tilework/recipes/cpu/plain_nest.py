@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from tilework.candidates.candidate import Candidate
-from tilework.candidates.joined import joined
 from tilework.candidates.region import Region
-from tilework.compute.nest import loop_program
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Numerics
 from tilework.schedule.schedule import Schedule
@@ -20,7 +18,7 @@ class PlainNest:
         """One candidate, always."""
 
         def schedule() -> Schedule:
-            return Schedule(loop_program(joined(region).computation), machine, numerics)
+            return Schedule(region.definition.program, machine, numerics)
 
         return (Candidate("direct", self.name, schedule, note="the plain nest of each stage"),)
 

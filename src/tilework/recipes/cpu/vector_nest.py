@@ -14,9 +14,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from tilework.candidates.candidate import Candidate
-from tilework.candidates.joined import joined
 from tilework.candidates.region import Region
-from tilework.compute.nest import loop_program
 from tilework.dims import Dim, dim
 from tilework.layout import Layout, permuted
 from tilework.loops.expressions import Call, Index, Load, walk
@@ -59,9 +57,9 @@ class VectorNest:
         """One candidate, always."""
 
         def schedule() -> Schedule:
-            found = joined(region)
+            found = region.definition
             packable = frozenset(found.buffers[name] for name in region.constants)
-            return vectorised(Schedule(loop_program(found.computation), machine, numerics), packable)
+            return vectorised(Schedule(found.program, machine, numerics), packable)
 
         large = streaming(region, machine)
         note = "lanes along contiguous memory" + (", stores past the caches where results are large" if large else "")
@@ -73,7 +71,7 @@ def streaming(region: Region, machine: CpuMachine) -> frozenset[str]:
     if not all(operator(node.operator).elementwise or node.operator == "broadcast_in_dim" for node in region.nodes):
         return frozenset()
     values = {symbol.name: typical(symbol) for symbol in region.symbols}
-    names = joined(region).buffers
+    names = region.definition.buffers
     return frozenset(
         names[value.name]
         for value in region.outputs
