@@ -24,6 +24,8 @@ from tilework.loops.program import (
     Prefetch,
     Storage,
     is_empty,
+    path,
+    replace_node,
     rewrite,
     sequence,
     walk,
@@ -40,12 +42,17 @@ _HEAVIEST = 9
 _GuardedLeaf = Compute | Prefetch | AsyncCopy
 
 
-def partition(program: LoopProgram, limit: int = 20000) -> LoopProgram:
+def partition(program: LoopProgram, limit: int = 20000, only: Node | None = None) -> LoopProgram:
     """The program with its serial loops cut, never of more than about `limit` nodes: past it, guards stay.
 
-    Values are the same to the bit: iterations keep their order, and every reduction still starts once.
+    `only`: the subtree in which loops are cut (None: everywhere). Values are the same to the bit: iterations keep their
+    order, and every reduction still starts once.
     """
-    return program.with_body(_Partition(program, limit).node(program.body, ()))
+    cutting = _Partition(program, limit)
+    if only is None:
+        return program.with_body(cutting.node(program.body, ()))
+    outer = tuple(n for n in path(program.body, only)[:-1] if isinstance(n, Loop))
+    return program.with_body(replace_node(program.body, only, cutting.node(only, outer)))
 
 
 @dataclass(frozen=True)

@@ -119,7 +119,7 @@ def writes_of(buffer: str, body: Node) -> list[tuple[Dim, ...]]:
     return found + copies
 
 
-def _dims(found: Node) -> list[Dim]:
+def node_dims(found: Node) -> list[Dim]:
     """Every dim of one node: guards, indices, extents."""
     match found:
         case Compute():
@@ -145,7 +145,7 @@ def _dims(found: Node) -> list[Dim]:
 
 def reads_in_dims(node: Node) -> set[str]:
     """Buffers whose elements the indices, guards and extents below a node are made from."""
-    return {load.buffer for found in walk_tree(node) for entry in _dims(found) for load in entry.loads()}
+    return {load.buffer for found in walk_tree(node) for entry in node_dims(found) for load in entry.loads()}
 
 
 def read_buffers(node: Node) -> set[str]:

@@ -1,0 +1,67 @@
+"""partition: serial loops are cut where a guard changes truth, so that most pieces need none.
+
+    serial i < 13                                        serial i < 12
+      vectorized j < 8                                     vectorized j < 8
+        s: a[8*i + j] = ...  where 99 - 8*i - j >= 0  ->     s: a[8*i + j] = ...
+                                                         vectorized j.1 < 8
+                                                           s: a[96 + j.1] = ...  where 3 - j.1 >= 0
+
+Code generation does it on its own to every program; as a step it lets the pieces be scheduled apart, or spends its budget
+on one nest. A statement in a piece keeps its name: later steps find the first of that name.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import ClassVar
+
+from tilework.loops.partition import partition
+from tilework.loops.program import LoopProgram, path, statements
+from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.verdict import LEGAL, Verdict, illegal
+
+
+@dataclass(frozen=True)
+class Partition(Primitive):
+    """Always keeps values; refused where nothing can be cut. `loop`: the nest (empty: all). `budget`: nodes that the
+    program may grow to; past it guards stay.
+    """
+
+    name: ClassVar[str] = "partition"
+    loop: str = ""
+    budget: int = 20000
+
+    def _cut(self, setting: Setting) -> LoopProgram:
+        only = setting.loop(self.loop) if self.loop else None
+        return partition(setting.program, self.budget, only)
+
+    def check(self, setting: Setting) -> Verdict:
+        """See the class."""
+        if self.budget < 1:
+            return illegal(1505, f"the budget is {self.budget} nodes; it must be at least 1")
+        only = setting.loop(self.loop) if self.loop else None
+        found = [s for s in statements(setting.program.body) if only is None or path(only, s)]
+        if not any(s.guards for s in found):
+            return illegal(
+                1505, f"nothing in {self.loop or 'the program'} is guarded", *(() if only is None else (only,))
+            )
+        if self._cut(setting).body is setting.program.body:
+            return illegal(1505, f"no serial loop can be cut within {self.budget} nodes")
+        return LEGAL
+
+    def apply(self, setting: Setting) -> Applied:
+        """The rewrite."""
+        after = self._cut(setting)
+        before = setting.names()
+        now = Setting(after, setting.numerics, setting.machine).names()
+        forwards: dict[str, tuple[str, ...]] = {}
+        for name in before:
+            pieces = sorted(n for n in now - before if re.fullmatch(re.escape(name) + r"(\.\d+)+", n))
+            here = ((name,) if name in now else ()) + tuple(pieces)
+            if here != (name,):
+                forwards[name] = here
+        return Applied(after, forwards)
+
+
+PRIMITIVE = Partition
