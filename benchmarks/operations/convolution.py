@@ -1,4 +1,3 @@
-# ruff: noqa: ARG002 - an operation is given what any of them may need
 """Two-dimensional convolutions, dense and depthwise, on images whose channels lie next to each other."""
 
 from __future__ import annotations

@@ -140,13 +140,13 @@ def many_rows_engine(described: dict[str, Any], threads: int, seed: int, rows: l
         given = tuple(inputs.values())
         shares[str(count)] = checked(chosen, {**inputs, **held}, general(*given)[0])
         calls[str(count)] = lambda executable=general, given=given: executable(*given)
-    current = calls[str(rows[0])]
+    chosen_case = [str(rows[0])]
 
     def select(case: str) -> None:
-        nonlocal current
-        current = calls[case]
+        chosen_case[0] = case
 
-    return Prepared(lambda: current(), {"threads": threads, "of bound": shares, "objects": objects}, select=select)
+    facts = {"threads": threads, "of bound": shares, "objects": objects}
+    return Prepared(lambda: calls[chosen_case[0]](), facts, select=select)
 
 
 def constants_for(chosen: Operation, own: Mapping[str, Array], fixed: Mapping[str, Array]) -> Mapping[str, Array]:
