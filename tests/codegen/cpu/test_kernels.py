@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ctypes
 import re
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -271,7 +272,11 @@ def test_which_buffers_are_worth_streaming() -> None:
     cheap = elementwise(lambda a: a + 1.0, (F,), F, 16)
     assert streamed(cheap, 1 << 25) == {"y"}
     assert streamed(elementwise(lambda a: a + 1.0, (F,), F, 0), 1 << 25) == frozenset()
-    dear = elementwise(lambda a: call("power", call("sin", a), call("exp", call("erf", call("log", a)))), (F,), F, 16)
+    (symbol,) = cheap.symbols
+    assert streamed(cheap, 1 << 25, {symbol.name: 1 << 20}) == frozenset()
+    assert streamed(cheap, 1 << 25, {symbol.name: 1 << 24}) == {"y"}
+    functions = ("sin", "exp", "erf", "log", "tanh", "cos", "atan", "expm1", "log1p")
+    dear = elementwise(lambda a: reduce(lambda x, name: call(name, x), functions, a), (F,), F, 16)
     assert streamed(dear, 1 << 25) == frozenset()
     x, y = buffer("x", F, 4096), buffer("y", F, 4096)
     node = Compute("y", (Access("y", (dim("i") * 8 + dim("l"),)),), (Load("x", (dim("i") * 8 + dim("l"),), F),))

@@ -20,10 +20,10 @@ from tilework.layout import Layout, permuted
 from tilework.loops.expressions import Call, Index, Load, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, Node, children, statements
+from tilework.lowering.streams import streamed
 from tilework.machine.cpu import CpuMachine
 from tilework.memory.placement import typical
 from tilework.numerics import Numerics
-from tilework.ops.registry import operator
 from tilework.schedule.iterators import kind
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.compute_inline import ComputeInline
@@ -55,37 +55,20 @@ class VectorNest:
 
     def candidates(self, region: Region, machine: CpuMachine, numerics: Numerics) -> tuple[Candidate, ...]:
         """One candidate, always."""
-
-        def schedule() -> Schedule:
-            found = region.definition
-            packable = frozenset(found.buffers[name] for name in region.constants)
-            return vectorised(Schedule(found.program, machine, numerics), packable)
-
-        large = streaming(region, machine)
+        found = region.definition
+        packable = frozenset(found.buffers[name] for name in region.constants)
+        schedule = vectorised(Schedule(found.program, machine, numerics), packable)
+        typical_sizes = {symbol.name: typical(symbol) for symbol in region.symbols}
+        large = streamed(schedule.program, machine.last_level_bytes, typical_sizes)
         note = "lanes along contiguous memory" + (", stores past the caches where results are large" if large else "")
-        return (Candidate("direct", self.name, schedule, numerics=numerics.level, streaming=large, note=note),)
-
-
-def streaming(region: Region, machine: CpuMachine) -> frozenset[str]:
-    """Results of a map over elements that are larger than the last cache, at typical values of the symbols."""
-    if not all(operator(node.operator).elementwise or node.operator == "broadcast_in_dim" for node in region.nodes):
-        return frozenset()
-    values = {symbol.name: typical(symbol) for symbol in region.symbols}
-    names = region.definition.buffers
-    return frozenset(
-        names[value.name]
-        for value in region.outputs
-        if int(value.tensor.bytes.evaluate(values)) >= machine.last_level_bytes
-    )
+        return (Candidate("direct", self.name, lambda: schedule, numerics=numerics.level, streaming=large, note=note),)
 
 
 def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Schedule:
     """Inline what is cheap to recompute, then treat every nest. `packable` arguments may take any layout."""
     for statement in [s.name for s in statements(schedule.program.body)]:
         if worth_inlining(schedule.program, statement):
-            step = ComputeInline(statement)
-            if schedule.check(step).legal:
-                schedule = schedule.apply(step)
+            schedule = schedule.attempt(ComputeInline(statement)) or schedule
     for statement in [_main(loop) for loop in _nests(schedule.program.body)]:
         schedule = nest(schedule, statement, packable)
     return schedule
@@ -205,11 +188,12 @@ def _threads(schedule: Schedule, statement: str) -> Schedule:
             return schedule
         known = around[0].extent.value
         if len(around) > 1 and (known is None or known < ENOUGH) and around[1].kind == "serial":
-            step = Fuse(around[0].variable, around[1].variable)
             inner = around[1].extent.value
-            if inner is not None and _independent(schedule, around[1]) and schedule.check(step).legal:
-                schedule = schedule.apply(step)
-                continue
+            if inner is not None and _independent(schedule, around[1]):
+                fused = schedule.attempt(Fuse(around[0].variable, around[1].variable))
+                if fused is not None:
+                    schedule = fused
+                    continue
         return schedule.parallel(around[0].variable)
 
 
@@ -225,10 +209,9 @@ def _fused(schedule: Schedule, statement: str) -> Schedule:
         for outer, inner in reversed(list(pairwise(around))):
             if outer.variable in found.reduction or inner.variable in found.reduction:
                 continue
-            step = Fuse(outer.variable, inner.variable)
-            if not schedule.check(step).legal:
+            trial = schedule.attempt(Fuse(outer.variable, inner.variable))
+            if trial is None:
                 continue
-            trial = schedule.apply(step)
             moved = trial.setting.statement(statement)
             stores, loads = _addresses(trial.program, moved)
             (name,) = trial.forwards[-1][outer.variable]
@@ -294,7 +277,7 @@ def _wasted(schedule: Schedule, loop: Loop) -> float:
 
 
 def _loads(statement: Compute) -> list[Load]:
-    return [node for value in statement.values for node in walk(value) if isinstance(node, Load)]
+    return list(statement.loads)
 
 
 def _packed(program: LoopProgram, found: Compute, load: Load, lane: str, packable: frozenset[str]) -> Layout | None:
@@ -344,9 +327,8 @@ def _with_lanes(
     lanes_reduce = chosen in reductions
     sums = len(reductions) == len(found.reduction) and all(kinds[v] != "ordered" for v in reductions)
     if not (reductions and sums and schedule.numerics.reassociate):
-        reordered = _reordered(trial, (*(outer if v == chosen else v for v in order), inner))
-        step = Vectorize(inner)
-        return reordered.apply(step) if reordered is not None and reordered.check(step).legal else schedule
+        reordered = trial.attempt(Reorder(*(outer if v == chosen else v for v in order), inner))
+        return (reordered.attempt(Vectorize(inner)) if reordered is not None else None) or schedule
     # a tile of several rows and vectors: sums then do not wait for each other, and what is loaded is used again
     row = None if lanes_reduce else _rows(schedule.program, found, around, kinds, chosen)
     pieces = trial.setting.loop(outer).extent.value
@@ -365,25 +347,18 @@ def _with_lanes(
         trial = trial.split(row.variable, rows, f"{row.variable}.block", f"{row.variable}.row")
         free = [f"{row.variable}.block" if v == row.variable else v for v in free]
         vectors = (f"{row.variable}.row", *vectors)
-    reordered = _reordered(trial, (*free, *reductions, *vectors, inner))
+    reordered = trial.attempt(Reorder(*free, *reductions, *vectors, inner))
     if reordered is None:
         return schedule
     trial = reordered
     for vector in vectors:
         trial = trial.unroll(vector)
-    step = Vectorize(inner)
-    if not trial.check(step).legal:
+    vectorised = trial.attempt(Vectorize(inner))
+    if vectorised is None:
         return schedule
-    trial = trial.apply(step)
     axes = (*vectors, inner) if lanes_reduce else ()
     cells = CacheWrite(found.name, free[-1] if free else "", f"{found.name}.cells", axes)
-    return trial.apply(cells) if trial.check(cells).legal else trial
-
-
-def _reordered(schedule: Schedule, loops: tuple[str, ...]) -> Schedule | None:
-    """The loops in this order; None where it is not known to be legal."""
-    step = Reorder(*loops)
-    return schedule.apply(step) if schedule.check(step).legal else None
+    return vectorised.attempt(cells) or vectorised
 
 
 def _rows(
