@@ -104,6 +104,12 @@ def exp_scaled(x: Expression, shift: int) -> Expression:
     return scaled(p + 1.0, bits + shift if shift else bits)
 
 
+def exp_of_negative(x: Expression) -> Expression:
+    """e^x for x <= 0 (or NaN): 2^(n + 64) is never denormal, so 2^-64 after it rounds a denormal result once."""
+    p, bits, _ = reduced(call("maximum", x, _constants(x).least))
+    return (p + 1.0) * power_of_two(bits + 64, x) * 2.0**-64
+
+
 def exp2(x: Expression, *, numerics: Numerics) -> Expression:
     """2^x within 1 ULP; exact for integers."""
     del numerics
@@ -130,7 +136,8 @@ def expm1_moderate(x: Expression) -> Expression:
 
 def logistic(x: Expression, *, numerics: Numerics) -> Expression:
     """1 / (1 + e^-x) within 2.5 ULP, denormal results included."""
-    small = exp(call("negate", call("absolute", x)), numerics=numerics)
+    del numerics
+    small = exp_of_negative(call("negate", call("absolute", x)))
     return select(call("greater_equal", x, 0.0), like_one(x), small) / (small + 1.0)
 
 
