@@ -11,9 +11,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
-from tilework.dims import Dim, IntLike, Symbol, dim, product
+from tilework.dims import Dim, IntLike, Loaded, Symbol, dim, product
 from tilework.dtypes import DType
-from tilework.loops.expressions import Constant, Expression, Parameter
+from tilework.loops.expressions import Constant, Expression, Index, Load, Parameter
+from tilework.loops.expressions import walk as walk_expression
 
 Scope = Literal["global", "shared", "register", "fragment"]
 LoopKind = Literal[
@@ -110,6 +111,28 @@ class Compute:
         """The only target of a statement that has one."""
         (only,) = self.targets
         return only
+
+    @cached_property
+    def loads(self) -> tuple[Load, ...]:
+        """Every distinct load of its values."""
+        return tuple(node for value in self.values for node in walk_expression(value) if isinstance(node, Load))
+
+    @cached_property
+    def dims(self) -> tuple[Dim, ...]:
+        """Every dim in it: guards, indices of targets and loads, and integers used as numbers."""
+        found = [*self.guards, *(entry for target in self.targets for entry in target.index)]
+        for value in self.values:
+            for node in walk_expression(value):
+                if isinstance(node, Load):
+                    found.extend(node.index)
+                elif isinstance(node, Index):
+                    found.append(node.value)
+        return tuple(found)
+
+    @cached_property
+    def loaded(self) -> tuple[Loaded, ...]:
+        """The elements that its dims are made from."""
+        return tuple(element for entry in self.dims if entry.terms for element in entry.loads())
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,6 +236,11 @@ class LoopProgram:
         found = {argument.buffer.name: argument.buffer for argument in self.arguments}
         found.update((node.buffer.name, node.buffer) for node in walk(self.body) if isinstance(node, Storage))
         return found
+
+    @cached_property
+    def extents(self) -> dict[str, Dim]:
+        """The extent of every loop, by variable."""
+        return {node.variable: node.extent for node in walk(self.body) if isinstance(node, Loop)}
 
     @cached_property
     def reducers(self) -> dict[str, Reducer]:

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from tilework.dims import Bound, Dim, FloorDiv, Mod, Monomial, dim
-from tilework.loops.expressions import Index, Load, walk
+from tilework.loops.expressions import Load, walk
 from tilework.loops.program import AsyncCopy, Compute, Loop, LoopProgram, Node, Prefetch, Storage, path, statements
 from tilework.loops.program import walk as walk_tree
 
@@ -106,9 +106,8 @@ def reads_of(buffer: str, body: Iterable[Compute]) -> list[tuple[Dim, ...]]:
     return [
         part.index
         for statement in body
-        for value in statement.values
-        for part in walk(value)
-        if isinstance(part, Load) and part.buffer == buffer
+        for part in statement.loads
+        if part.buffer == buffer
     ]
 
 
@@ -123,14 +122,7 @@ def node_dims(found: Node) -> list[Dim]:
     """Every dim of one node: guards, indices, extents."""
     match found:
         case Compute():
-            dims = [*found.guards, *(entry for target in found.targets for entry in target.index)]
-            for value in found.values:
-                for part in walk(value):
-                    if isinstance(part, Load):
-                        dims.extend(part.index)
-                    elif isinstance(part, Index):
-                        dims.append(part.value)
-            return dims
+            return list(found.dims)
         case Prefetch():
             return [*found.guards, *found.target.index]
         case AsyncCopy():
@@ -145,7 +137,13 @@ def node_dims(found: Node) -> list[Dim]:
 
 def reads_in_dims(node: Node) -> set[str]:
     """Buffers whose elements the indices, guards and extents below a node are made from."""
-    return {load.buffer for found in walk_tree(node) for entry in node_dims(found) for load in entry.loads()}
+    found: set[str] = set()
+    for below in walk_tree(node):
+        if isinstance(below, Compute):
+            found.update(load.buffer for load in below.loaded)
+        else:
+            found.update(load.buffer for entry in node_dims(below) for load in entry.loads())
+    return found
 
 
 def read_buffers(node: Node) -> set[str]:

@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 from typing import Literal
 
 from tilework.dims import Dim, FloorDiv, Loaded, Mod
-from tilework.loops.expressions import Index, Load
-from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import (
     AsyncCopy,
     AsyncWait,
@@ -41,8 +39,9 @@ def kind(program: LoopProgram, loop: Loop, varying: Iterable[str] = ()) -> Itera
     if any(isinstance(node, (Barrier, AsyncCopy, AsyncWait, Intrinsic)) for node in walk(loop.body)):
         return "ordered"
     free = {node.variable: node.extent for node in walk(loop) if isinstance(node, Loop)}
-    outer = {node.variable: node.extent for node in walk(program.body) if isinstance(node, Loop)}
-    free.update((name, outer[name]) for name in varying if name in outer)
+    for name in varying:
+        if name not in free and name in program.extents:
+            free[name] = program.extents[name]
     written = _written_outside(loop)
     if not written:
         return "independent"
@@ -83,15 +82,8 @@ def _read_elements(body: Node) -> list[tuple[str, Element]]:
     """Every element that an expression, an index or a guard reads (not a reduction's read of its own target)."""
     found: list[tuple[str, Element]] = []
     for statement in statements(body):
-        dims: list[Dim] = [*statement.guards, *(i for t in statement.targets for i in t.index)]
-        for value in statement.values:
-            for node in walk_expression(value):
-                if isinstance(node, Load):
-                    found.append((node.buffer, node.index))
-                    dims.extend(node.index)
-                elif isinstance(node, Index):
-                    dims.append(node.value)
-        found.extend((load.buffer, load.index) for entry in dims for load in entry.loads())
+        found.extend((load.buffer, load.index) for load in statement.loads)
+        found.extend((load.buffer, load.index) for load in statement.loaded)
     for node in walk(body):
         sizes = (node.extent,) if isinstance(node, Loop) else node.buffer.shape if isinstance(node, Storage) else ()
         found.extend((load.buffer, load.index) for entry in sizes for load in entry.loads())

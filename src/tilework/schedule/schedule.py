@@ -50,6 +50,14 @@ class Schedule:
         verdict = step.check(setting)
         if not verdict.legal:
             raise IllegalSchedule(str(step), verdict, self.program)
+        return self._applied(step, setting)
+
+    def attempt(self, step: Primitive) -> Schedule | None:
+        """As `apply`, but None where the step is not legal."""
+        setting = self.setting
+        return self._applied(step, setting) if step.check(setting).legal else None
+
+    def _applied(self, step: Primitive, setting: Setting) -> Schedule:
         done = step.apply(setting)
         return replace(
             self, program=done.program, trace=(*self.trace, step), forwards=(*self.forwards, dict(done.forwards))
