@@ -10,6 +10,7 @@ TYPE_CHECKING = False  # type checkers take it as true; importing it from typing
 if TYPE_CHECKING:
     from tilework.errors import TileworkError
     from tilework.frontends.compile import compile  # noqa: A004
+    from tilework.report.build import report
     from tilework.runtime.context import Context
     from tilework.runtime.executable import Executable
     from tilework.schedule.schedule import Schedule
@@ -25,6 +26,7 @@ __all__ = [
     "__version__",
     "compile",
     "measure",
+    "report",
 ]
 
 _HOMES = {
@@ -34,6 +36,7 @@ _HOMES = {
     "TileworkError": "tilework.errors",
     "compile": "tilework.frontends.compile",
     "measure": "tilework.tuning.measure.measurer",
+    "report": "tilework.report.build",
 }
 
 

@@ -841,6 +841,21 @@ CODES: dict[int, CodeInfo] = {
         "A kernel was to be timed that is made for instructions that this processor does not have.",
         "Measure on such a machine, or schedule for the host.",
     ),
+    1765: CodeInfo(
+        "probe did not run",
+        "A small program that measures what the machine can do did not run.",
+        "See the reason named; use the assumed roofline meanwhile.",
+    ),
+    1770: CodeInfo(
+        "nothing to report on",
+        "Only schedules and candidates for a CPU can be reported on.",
+        "Pass a Schedule whose machine is a CPU (or none: then the host is meant), or a Candidate that builds one.",
+    ),
+    1771: CodeInfo(
+        "no roofline",
+        "A report was asked for with something that is no roofline.",
+        "Use 'assumed', 'probe', or a Roofline.",
+    ),
     # 18xx: faults that compiled code reports while it runs
     1801: CodeInfo(
         "index out of range",
