@@ -15,7 +15,7 @@ from itertools import pairwise
 
 from tilework.candidates.candidate import Candidate
 from tilework.candidates.region import Region
-from tilework.dims import Dim, dim
+from tilework.dims import Dim, dim, product
 from tilework.layout import Layout, permuted
 from tilework.loops.expressions import Call, Index, Load, walk
 from tilework.loops.functions import FUNCTIONS
@@ -26,6 +26,7 @@ from tilework.memory.placement import typical
 from tilework.numerics import Numerics
 from tilework.schedule.iterators import kind
 from tilework.schedule.primitives.cache_write import CacheWrite
+from tilework.schedule.primitives.compute_at import ComputeAt
 from tilework.schedule.primitives.compute_inline import ComputeInline
 from tilework.schedule.primitives.fuse import Fuse
 from tilework.schedule.primitives.reorder import Reorder
@@ -69,9 +70,74 @@ def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Sc
     for statement in [s.name for s in statements(schedule.program.body)]:
         if worth_inlining(schedule.program, statement):
             schedule = schedule.attempt(ComputeInline(statement)) or schedule
-    for statement in [_main(loop) for loop in _nests(schedule.program.body)]:
-        schedule = nest(schedule, statement, packable)
+    schedule = _together(schedule)
+    for tops in [[s.name for s in statements(loop)] for loop in _nests(schedule.program.body)]:
+        if len(_nests_inside(schedule, tops)) > 1:
+            for statement in _nests_inside(schedule, tops):
+                schedule = nest(schedule, statement, packable, apart=True)
+        else:
+            schedule = nest(schedule, tops[-1], packable)
+        schedule = _threads(schedule, tops[-1])
     return schedule
+
+
+ROW_BYTES = 1 << 14
+"""Bytes of a temporary that may live inside a loop: half of a small first-level cache."""
+
+
+def _together(schedule: Schedule) -> Schedule:
+    """Bring the nests of a computation under the loops that all of them share, so that a row is walked while it is near.
+
+    Stages before the last move to the innermost of the last one's loops where none computes anything twice.
+    """
+    mains = [_main(loop) for loop in _nests(schedule.program.body)]
+    if len(mains) < 2:
+        return schedule
+    last = schedule.setting.statement(mains[-1])
+    around = band(schedule.setting.enclosing(last)[0])
+    for loop in reversed(around):
+        trial = schedule
+        for name in reversed(mains[:-1]):
+            moved = trial.attempt(ComputeAt(name, loop.variable))
+            if moved is None or not _once(schedule, moved, name, loop.variable):
+                break
+            trial = moved
+        else:
+            return trial
+    return schedule
+
+
+def _once(before: Schedule, after: Schedule, statement: str, at: str) -> bool:
+    """Whether a stage that moved into a loop still computes each element once, and keeps few of them there."""
+    buffer = before.setting.statement(statement).target.buffer
+    old, new = before.program.buffers[buffer], after.program.buffers[buffer]
+    around = after.setting.enclosing(after.setting.loop(at))
+    trips = product([after.setting.loop(at).extent, *(loop.extent for loop in around)])
+    kept = new.bytes.value
+    return new.size * trips == old.size and kept is not None and kept <= ROW_BYTES
+
+
+def _nests_inside(schedule: Schedule, names: list[str]) -> list[str]:
+    """The statements of a nest whose own innermost loops hold nothing else; one for a start and its sum."""
+    found: list[str] = []
+    for name in names:
+        statement = schedule.setting.statement(name)
+        around = schedule.setting.enclosing(statement)
+        if around and _own(around, statement):
+            found.append(name)
+    return found
+
+
+def _own(around: tuple[Loop, ...], statement: Compute) -> tuple[Loop, ...]:
+    """The innermost loops around a statement that hold nothing but it."""
+    inner: Node = statement
+    found: list[Loop] = []
+    for loop in reversed(around):
+        if loop.body is not inner:
+            break
+        found.insert(0, loop)
+        inner = loop
+    return tuple(found)
 
 
 def _nests(node: Node) -> list[Loop]:
@@ -154,28 +220,37 @@ def _step(address: Dim, variable: str) -> int | None:
     return address.coefficient(variable) or None
 
 
-def nest(schedule: Schedule, statement: str, packable: frozenset[str] = frozenset()) -> Schedule:
-    """Fuse, vectorise and parallelise the nest of one statement, each where it is legal and pays.
+def nest(
+    schedule: Schedule, statement: str, packable: frozenset[str] = frozenset(), *, apart: bool = False
+) -> Schedule:
+    """Fuse and vectorise the nest of one statement, each where it is legal and pays.
 
-    Where the nest is not perfect (a start beside the reduction's loops) only the loops around all of it are treated.
+    Where the nest is not perfect, only the loops around all of it are treated; with `apart`, only those that hold
+    nothing but the statement.
     """
-    schedule = _fused(schedule, statement)
-    found = schedule.setting.statement(statement)
-    around = schedule.setting.enclosing(found)
+    if not apart:
+        schedule = _fused(schedule, statement)
+    around = _treated(schedule, statement, apart)
     if not around:
         return schedule
-    around = band(around[0])
+    found = schedule.setting.statement(statement)
     program = schedule.program
     inside = [loop.variable for loop in around]
     kinds = {loop.variable: kind(program, loop, inside) for loop in around}
     chosen = _lanes(schedule, found, around, kinds, packable)
-    if chosen is not None:
-        for name, layout in _layouts(schedule.program, found, chosen, packable).items():
-            schedule = schedule.transform_layout(name, str(layout))
-        found = schedule.setting.statement(statement)
-        around = band(schedule.setting.enclosing(found)[0])
-        schedule = _with_lanes(schedule, found, around, kinds, chosen)
-    return _threads(schedule, statement)
+    if chosen is None:
+        return schedule
+    for name, layout in _layouts(schedule.program, found, chosen, packable).items():
+        schedule = schedule.transform_layout(name, str(layout))
+    found = schedule.setting.statement(statement)
+    return _with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen)
+
+
+def _treated(schedule: Schedule, statement: str, apart: bool) -> tuple[Loop, ...]:
+    around = schedule.setting.enclosing(schedule.setting.statement(statement))
+    if not around:
+        return ()
+    return _own(around, schedule.setting.statement(statement)) if apart else band(around[0])
 
 
 def _threads(schedule: Schedule, statement: str) -> Schedule:
@@ -357,7 +432,9 @@ def _with_lanes(
     if vectorised is None:
         return schedule
     axes = (*vectors, inner) if lanes_reduce else ()
-    cells = CacheWrite(found.name, free[-1] if free else "", f"{found.name}.cells", axes)
+    above = schedule.setting.enclosing(around[0])
+    at = free[-1] if free else above[-1].variable if above else ""
+    cells = CacheWrite(found.name, at, f"{found.name}.cells", axes)
     return vectorised.attempt(cells) or vectorised
 
 
