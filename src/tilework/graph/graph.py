@@ -55,8 +55,9 @@ class Constant:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of type, shape and bytes, in hex."""
-        head = f"{self.type}|".encode()
-        return hashlib.sha256(head + np.ascontiguousarray(self.array).tobytes()).hexdigest()
+        found = hashlib.sha256(f"{self.type}|".encode())
+        found.update(np.ascontiguousarray(self.array).reshape(-1).view(np.uint8).data)  # no copy: they may be large
+        return found.hexdigest()
 
 
 @dataclass(frozen=True, eq=False)
