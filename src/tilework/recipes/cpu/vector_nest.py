@@ -44,6 +44,8 @@ VECTORS = 4
 """Most vectors beside each other in a tile of sums."""
 ALONE = 8
 """Vectors beside each other where no row uses them again."""
+MOST_LANES = 64
+"""Lanes that one vectorised loop may have."""
 LARGEST_ROWS = 8
 """Most rows of a tile of sums."""
 
@@ -259,7 +261,7 @@ def _threads(schedule: Schedule, statement: str) -> Schedule:
         around = [
             loop for loop in schedule.setting.enclosing(schedule.setting.statement(statement)) if loop.extent != 1
         ]
-        if not around or around[0].kind != "serial" or kind(schedule.program, around[0]) != "independent":
+        if not around or around[0].extent == 0 or around[0].kind != "serial" or not _independent(schedule, around[0]):
             return schedule
         known = around[0].extent.value
         if len(around) > 1 and (known is None or known < ENOUGH) and around[1].kind == "serial":
@@ -392,7 +394,7 @@ def _with_lanes(
     extent = loop.extent.value
     if extent is not None and extent < lanes:
         lanes = 1 << (extent - 1).bit_length()
-    if not found.reduction and _slow(found) and (extent is None or extent >= 4 * lanes):
+    if not found.reduction and _slow(found) and lanes < MOST_LANES and (extent is None or extent >= 4 * lanes):
         lanes *= 2  # two vectors beside each other: one computes while the other waits
     outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
     trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
