@@ -18,8 +18,8 @@ from tilework.lowering.state import State
 
 MAX_CHUNKS = 64
 """Chunks of a parallel loop at most."""
-CHUNK_WORK = 32768
-"""Units of work (about one vector instruction each, some five microseconds together) that a chunk has at least:
+CHUNK_WORK = 65536
+"""Units of work (about one vector instruction each, some ten microseconds together) that a chunk has at least:
 waking a worker takes longer than that.
 """
 _FUNCTION_WORK = 12
