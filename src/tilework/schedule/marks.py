@@ -48,6 +48,10 @@ def mark_verdict(program: LoopProgram, numerics: Numerics, loop: Loop, mark: Mar
             1511, f"{other.variable} ({other.kind}) and {loop.variable} are nested; only one loop can be {_what(mark)}",
             loop, other,
         )  # fmt: skip
+    if mark == "vectorized":
+        for node in inside:
+            if loop.variable in node.extent.names():
+                return illegal(1510, f"{node.variable} would run another number of times in each lane", node, loop)
     found = kind(program, loop)
     if found == "independent" or (found == "reduction" and mark == "vectorized" and numerics.reassociate):
         return LEGAL

@@ -146,8 +146,9 @@ class CacheWrite(Primitive):
         return tuple(loop for loop in inside if loop.variable in used or loop.variable in self.axes)
 
     def _gone(self, found: Compute, inside: Sequence[Loop]) -> set[str]:
-        """Reduction variables whose whole reduction happens in the tile."""
-        return {loop.variable for loop in inside if loop.variable in found.reduction and loop.variable not in self.axes}
+        """Loops that the write-back does not run in: what they combine is combined in the tile."""
+        kept = self._tile(found, inside)
+        return {loop.variable for loop in inside if loop not in kept}
 
     def _left(self, found: Compute, gone: set[str]) -> tuple[tuple[str, ...], bool]:
         """Reductions that the write-back goes on with, and whether it combines at all."""
