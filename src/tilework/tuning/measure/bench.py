@@ -12,6 +12,11 @@ from typing import Any
 
 import numpy as np
 
+try:
+    import resource
+except ImportError:  # an operating system that does not count
+    resource = None
+
 from tilework.codegen.cpu.jit import Jit, LoadedCode
 from tilework.codegen.cpu.kernel import emit_kernel
 from tilework.errors import CodegenError, RunError
@@ -165,13 +170,15 @@ class Prepared:
                 calls = max(calls + 1, min(calls * 10, math.ceil(calls * 1.2 * BLOCK_SECONDS / max(seconds, 1e-8))))
             self.restore()
 
-    def sample(self, calls: int) -> float:
-        """Seconds a call, over one block."""
+    def sample(self, calls: int) -> tuple[float, bool]:
+        """Seconds a call over one block, and whether another process took a processor from us meanwhile."""
         self.restore()
         if calls >= 8:
             self.run(1)  # what the other side put out of the caches comes back
             self.restore()
-        return self.run(calls) / calls
+        before = _preemptions()
+        seconds = self.run(calls) / calls
+        return seconds, _preemptions() != before
 
 
 class Bench:
@@ -216,9 +223,10 @@ class Bench:
             results.append(one.first_results())
             calibration.append(one.calibrated())
         phase("run", 0)
-        samples = _alternate(prepared, calibration, settings.seconds, phase)
+        samples, disturbed = _alternate(prepared, calibration, settings.seconds, phase)
         answer = {
             "seconds": samples,
+            "disturbed": disturbed,
             "kernels": [
                 {"compile_seconds": b.compile_seconds, "code_bytes": b.code.size, "calls": calls}
                 for b, (calls, _) in zip(built, calibration, strict=True)
@@ -232,6 +240,13 @@ class Bench:
         return answer
 
 
+def _preemptions() -> int:
+    """How often a thread of this process had to leave its processor to another; 0 where nobody counts."""
+    if resource is None:
+        return 0
+    return resource.getrusage(resource.RUSAGE_SELF).ru_nivcsw
+
+
 def _argument_bytes(built: Built, job: Job) -> int:
     return sum(int(a.buffer.bytes.evaluate(job.symbols)) for a in built.program.arguments)
 
@@ -239,27 +254,31 @@ def _argument_bytes(built: Built, job: Job) -> int:
 def _alternate(
     prepared: list[Prepared],
     calibration: list[tuple[int, float]],
-    seconds: float,
+    budget: float,
     phase: Callable[[str, int], None],
-) -> list[list[float]]:
-    """Samples of each side, round after round; each round starts with the other side."""
+) -> tuple[list[list[float]], list[bool]]:
+    """Samples of each side, round after round, and which rounds were disturbed. Each starts with the other side."""
     one_round = sum(calls * one for calls, one in calibration)
-    rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, int(seconds / max(one_round, 1e-9))))
+    rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, int(budget / max(one_round, 1e-9))))
     samples: list[list[float]] = [[] for _ in prepared]
+    disturbed: list[bool] = []
     order = list(range(len(prepared)))
     slow = one_round > 0.25
     gc.collect()
     gc.disable()
     try:
         for _ in range(rounds):
+            disturbed.append(False)
             for side in order:
                 if slow:
                     phase("run", side)
-                samples[side].append(prepared[side].sample(calibration[side][0]))
+                seconds, preempted = prepared[side].sample(calibration[side][0])
+                samples[side].append(seconds)
+                disturbed[-1] |= preempted
             order.reverse()
     finally:
         gc.enable()
-    return samples
+    return samples, disturbed
 
 
 def _difference(jobs: list[Job], results: list[dict[str, Array]]) -> float | None:

@@ -12,6 +12,9 @@ Outcome = Literal["measured", "refused", "faulted", "crashed", "timed_out", "out
 """`refused`: no kernel can be built (`code` says why). `faulted`: the kernel reported a bad access. `crashed`: the
 worker died by a signal. `timed_out`, `out_of_memory`: past the limits. `failed`: the worker had an error of its own."""
 
+ENOUGH = 21
+"""Undisturbed rounds that are enough to leave out the others (which are kept among the raw samples)."""
+
 Side = Literal["subject", "against"]
 
 
@@ -43,6 +46,8 @@ class Measurement:
     largest_difference: float | None = None
     sets: int = 1
     """Sets of buffers that the calls rotated through."""
+    disturbed: tuple[bool, ...] = ()
+    """For each round of samples, whether another process took a processor away meanwhile."""
 
     @property
     def ok(self) -> bool:
@@ -51,18 +56,27 @@ class Measurement:
 
     @cached_property
     def median(self) -> float:
-        """The median of the samples, in seconds. Raises `UsageError` 1760 where there are none."""
-        return median(self.seconds)
+        """The median of the samples, in seconds. Raises `UsageError` 1760 where there are none.
+
+        Medians and intervals are over the rounds that nothing disturbed, where those are enough.
+        """
+        return median(self._calm(self.seconds))
 
     @cached_property
     def interval(self) -> Interval:
         """The median with its 95 % interval, in seconds."""
-        return median_interval(self.seconds)
+        return median_interval(self._calm(self.seconds))
 
     @cached_property
     def ratio(self) -> Interval:
         """The median of the paired ratios of this to `against`, with its 95 % interval; below 1 is faster."""
-        return ratio_interval(self.seconds, self.against_seconds)
+        return ratio_interval(self._calm(self.seconds), self._calm(self.against_seconds))
+
+    def _calm(self, samples: tuple[float, ...]) -> tuple[float, ...]:
+        """The samples of undisturbed rounds; all of them where fewer than `ENOUGH` rounds were undisturbed."""
+        if len(samples) != len(self.disturbed) or self.disturbed.count(False) < ENOUGH:
+            return samples
+        return tuple(value for value, bad in zip(samples, self.disturbed, strict=True) if not bad)
 
     def __str__(self) -> str:
         if not self.ok:

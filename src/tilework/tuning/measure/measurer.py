@@ -141,4 +141,5 @@ def measurement_of(found: Mapping[str, Any]) -> Measurement:
         against=kernels[1] if paired else None,
         largest_difference=found["difference"],
         sets=found["sets"],
+        disturbed=tuple(found["disturbed"]),
     )
