@@ -84,10 +84,20 @@ def check_graph(
             continue
         tried.add(tuple(symbols.items()))
         inputs = run_both(graph, executable, symbols, seed=seed, special=special, level=level)
+        if len(tried) == 1:
+            check_steps(executable, inputs)
         work = sum(int(buffer.elements.evaluate(symbols)) for buffer in plan.buffers)
         if len(tried) == 1 and work <= INTERPRETED and level == "strict":
             check_plan(graph, executable, inputs, symbols)
     return executable
+
+
+def check_steps(executable: Executable, inputs: Mapping[str, Array]) -> None:
+    """Step by step, and called once more, it gives the same to the bit."""
+    first, (stepped, times) = executable(**inputs), executable.step_times(**inputs)
+    assert [time.name for time in times] == [step.name for _, step in executable.plan.walk()]
+    for a, b, c in zip(first, stepped, executable(**inputs), strict=True):
+        assert a.tobytes() == b.tobytes() == c.tobytes()
 
 
 def check_plan(graph: Graph, executable: Executable, inputs: Mapping[str, Array], symbols: Mapping[str, int]) -> None:

@@ -32,8 +32,15 @@ class Numbers:
         return int(self._generator.integers(low, high + 1))
 
 
-SYMBOLS = (Symbol("N", 0, 40), Symbol("M", 1, 40))
-SYMBOL_VALUES = ({"N": 3, "M": 1}, {"N": 0, "M": 5}, {"N": 17, "M": 2}, {"N": 1, "M": 16}, {"N": 8, "M": 9})
+SYMBOLS = (Symbol("N", 0, 200), Symbol("M", 1, 200))
+SYMBOL_VALUES = (
+    {"N": 3, "M": 1},
+    {"N": 0, "M": 5},
+    {"N": 17, "M": 2},
+    {"N": 1, "M": 16},
+    {"N": 8, "M": 9},
+    {"N": 130, "M": 3},
+)
 
 FLOATS = (dtypes.float32, dtypes.float32, dtypes.float32, dtypes.float64, dtypes.float16, dtypes.bfloat16)
 INTEGERS = (
@@ -93,8 +100,8 @@ def size_of(shape: Sequence[Dim]) -> int:
 
 
 def upper(extent: Dim) -> int:
-    """An extent at the largest values of the symbols."""
-    return int(extent.evaluate({"N": 17, "M": 17}))
+    """An extent at the values of the symbols that make it largest."""
+    return max(int(extent.evaluate(values)) for values in SYMBOL_VALUES)
 
 
 def broadcasts(first: Sequence[Dim], second: Sequence[Dim]) -> bool:
