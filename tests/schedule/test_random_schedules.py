@@ -211,10 +211,6 @@ DIRECTED: dict[str, Directed] = {
     "compute_at: iterations need each other": Directed(
         set_in(compute_at, "kind", lambda *_: "independent"), "carried", (ComputeAt("t", "i"),)
     ),
-    "reverse_compute_at: not final": Directed(
-        set_in(reverse_compute_at, "finished", lambda *_: None), "epilogue",
-        (Reorder("k", "i", "j"), ReverseComputeAt("d", "i")),
-    ),
     "reverse_compute_at: used in between": Directed(
         set_in(reverse_compute_at, "clear_way", lambda *_: (Loop("none", dim(1), "serial", EMPTY),)), "between",
         (ReverseComputeAt("d", "p"),),

@@ -103,12 +103,7 @@ def loops_inside(node: Node) -> dict[str, Dim]:
 
 def reads_of(buffer: str, body: Iterable[Compute]) -> list[tuple[Dim, ...]]:
     """The indices at which statements' values read a buffer."""
-    return [
-        part.index
-        for statement in body
-        for part in statement.loads
-        if part.buffer == buffer
-    ]
+    return [part.index for statement in body for part in statement.loads if part.buffer == buffer]
 
 
 def writes_of(buffer: str, body: Node) -> list[tuple[Dim, ...]]:

@@ -9,6 +9,9 @@ An innermost loop here is one whose body is straight code once unrolled and vect
 
 For a tile of a product, whose outer unrolled loop streams one operand and keeps the other, operands are kept + 1. One
 that is used once, and that the machine's instructions take from memory, needs no register.
+
+Past the limit there are always spills. Within it there are none, but for tiles that stream whole vectors and keep
+broadcasts: LLVM loads the streamed ones ahead, and may spill one when less than two registers are left.
 """
 
 from __future__ import annotations

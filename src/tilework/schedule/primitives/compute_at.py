@@ -75,10 +75,12 @@ class ComputeAt(Primitive):
         every = list(statements(program.body))
         writers = [s for s in every if any(t.buffer == buffer for t in s.targets)]
         own = own_nest(program, writers)
+        if path(loop, found):
+            return illegal(1520, f"{self.statement} is computed inside {self.at} already", found, loop)
         if path(own, loop):
-            return illegal(1520, f"{self.at} is a loop of {self.statement} itself", loop)
+            return unknown(f"the statements that write {buffer} are no nest of their own", *writers)
         if path(loop, own):
-            return illegal(1520, f"{self.statement} is computed inside {self.at} already", found)
+            return illegal(1520, f"{buffer} is computed inside {self.at} already", found, loop)
         private = {n.buffer.name for n in walk_tree(own) if isinstance(n, Storage)}
         others = written_buffers(own) - private - {buffer}
         if others:

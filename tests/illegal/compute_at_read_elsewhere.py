@@ -1,0 +1,32 @@
+"""Refused: compute at read elsewhere."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read x: float32[8]
+  accumulate y: float32[8]
+  write out: float32[8]
+
+  global t: float32[8]
+  serial p < 8
+    t: t[p] = y[p] + x[p]
+  serial q < 8
+    y: y[q] = x[q] * 3.0
+  serial r < 8
+    out: out[r] = t[r] * y[r]
+"""
+STEP = ("compute_at", "t", "q")
+CODE = 1520
+RENDERING = """\
+compute_at(statement='t', at='q'): out reads t outside q
+    global t: float32[8]
+    serial p < 8
+      t: t[p] = y[p] + x[p]
+    serial q < 8
+    ^^^^^^^^^^^^
+      y: y[q] = x[q] * 3.0
+    serial r < 8
+      out: out[r] = t[r] * y[r]
+      ^^^^^^^^^^^^^^^^^^^^^^^^^
+"""

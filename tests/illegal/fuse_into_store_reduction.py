@@ -1,0 +1,28 @@
+"""Refused: fuse into store reduction."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read x: float32[8, 4]
+  write out: float32[8]
+
+  global t: float32[8]
+  serial p < 8
+    serial k < 4
+      t: t[p] += x[p, k]  init 0.0 over k
+  serial q < 8
+    out: out[q] = t[q] * 2.0
+"""
+STEP = ("fuse_into_store", "out", "t")
+CODE = 1520
+RENDERING = """\
+fuse_into_store(statement='out', into='t'): what t stores is not final: it goes on reducing
+    global t: float32[8]
+    serial p < 8
+      serial k < 4
+        t: t[p] += x[p, k]  init 0.0 over k
+        ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+    serial q < 8
+      out: out[q] = t[q] * 2.0
+"""

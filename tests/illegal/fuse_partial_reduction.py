@@ -1,0 +1,26 @@
+"""Refused: fuse partial reduction."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 6]
+  read b: float32[6, 4]
+  write c: float32[8, 4]
+
+  serial i < 8
+    serial j < 4
+      serial k < 6
+        c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""
+STEP = ("fuse", "j", "k")
+CODE = 1509
+RENDERING = """\
+fuse(first='j', second='k'): c reduces over one of j and k only
+    serial i < 8
+      serial j < 4
+      ^^^^^^^^^^^^
+        serial k < 6
+        ^^^^^^^^^^^^
+          c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""

@@ -1,0 +1,20 @@
+"""Refused: layout unknown buffer."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 6]
+  read b: float32[6, 4]
+  write c: float32[8, 4]
+
+  serial i < 8
+    serial j < 4
+      serial k < 6
+        c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""
+STEP = ("transform_layout", "z", "layout(1, 0)")
+CODE = 1501
+RENDERING = """\
+transform_layout(buffer='z', layout='layout(1, 0)'): there is no buffer 'z'
+"""

@@ -1,0 +1,20 @@
+"""Refused: reorder same twice."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 6]
+  read b: float32[6, 4]
+  write c: float32[8, 4]
+
+  serial i < 8
+    serial j < 4
+      serial k < 6
+        c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""
+STEP = ("reorder", ("i", "i"))
+CODE = 1505
+RENDERING = """\
+reorder(loops=('i', 'i')): a loop is named twice in i, i
+"""

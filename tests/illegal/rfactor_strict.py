@@ -1,0 +1,26 @@
+"""Refused: rfactor strict."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 6]
+  read b: float32[6, 4]
+  write c: float32[8, 4]
+
+  serial i < 8
+    serial j < 4
+      serial k < 6
+        c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""
+NUMERICS = "strict"
+STEP = ("rfactor", "c", "i", "part", ("k",))
+CODE = 1512
+RENDERING = """\
+rfactor(statement='c', at='i', buffer='part', axes=('k',)): partial results of c would be regrouped
+    serial i < 8
+      serial j < 4
+        serial k < 6
+          c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+          ^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^^
+"""

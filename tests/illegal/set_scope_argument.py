@@ -1,0 +1,20 @@
+"""Refused: set scope argument."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 6]
+  read b: float32[6, 4]
+  write c: float32[8, 4]
+
+  serial i < 8
+    serial j < 4
+      serial k < 6
+        c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""
+STEP = ("set_scope", "c", "register")
+CODE = 1520
+RENDERING = """\
+set_scope(buffer='c', scope='register'): c is an argument: set_scope needs a temporary
+"""

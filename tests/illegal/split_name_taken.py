@@ -1,0 +1,25 @@
+"""Refused: split name taken."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 6]
+  read b: float32[6, 4]
+  write c: float32[8, 4]
+
+  serial i < 8
+    serial j < 4
+      serial k < 6
+        c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""
+STEP = ("split", "i", 4, "j")
+CODE = 1507
+RENDERING = """\
+split(loop='i', factor=4, outer='j'): a loop or symbol is already called j
+    serial i < 8
+    ^^^^^^^^^^^^
+      serial j < 4
+        serial k < 6
+          c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""

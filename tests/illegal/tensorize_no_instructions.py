@@ -1,0 +1,23 @@
+"""Refused: tensorize no instructions."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 2]
+  read b: float32[8, 2]
+  accumulate c: float32[8]
+
+  serial i < 8
+    serial l < 2
+      c: c[i] += a[i, l] * b[i, l]  over l
+"""
+STEP = ("tensorize", "l", "multiply_add")
+CODE = 1502
+RENDERING = """\
+tensorize(loop='l', instruction='multiply_add'): the machine declares no instructions
+    serial i < 8
+      serial l < 2
+      ^^^^^^^^^^^^
+        c: c[i] += a[i, l] * b[i, l]  over l
+"""

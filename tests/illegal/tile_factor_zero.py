@@ -1,0 +1,25 @@
+"""Refused: tile factor zero."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 6]
+  read b: float32[6, 4]
+  write c: float32[8, 4]
+
+  serial i < 8
+    serial j < 4
+      serial k < 6
+        c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""
+STEP = ("tile", "i", "j", 0, 2)
+CODE = 1505
+RENDERING = """\
+tile(first='i', second='j', first_factor=0, second_factor=2): the factor is 0; it must be at least 1
+    serial i < 8
+    ^^^^^^^^^^^^
+      serial j < 4
+        serial k < 6
+          c: c[i, j] += a[i, k] * b[k, j]  init 0.0 over k
+"""

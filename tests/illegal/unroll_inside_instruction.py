@@ -1,0 +1,20 @@
+"""Refused: unroll inside instruction."""
+
+from __future__ import annotations
+
+PROGRAM = """\
+program example
+  read a: float32[8, 2]
+  read b: float32[8, 2]
+  accumulate c: float32[8]
+
+  serial i < 8
+    intrinsic multiply_add
+      serial l < 2
+        c: c[i] += a[i, l] * b[i, l]  over l
+"""
+STEP = ("unroll", "l")
+CODE = 1519
+RENDERING = """\
+l is inside the instruction multiply_add
+"""
