@@ -198,6 +198,23 @@ def test_a_cache_that_holds_all_brings_each_line_once() -> None:
     assert first.written == {"c": 16**2 * 4}
 
 
+def test_streaming_stores_go_past_the_caches() -> None:
+    program = chain(64, 64)
+    caches = (Cache(1, 1024, 8), Cache(2, 4096, 8))
+    footprints = Footprints(program, LINE)
+    _, plain, _ = traffic(program, caches, access_counts(program), footprints)
+    assert plain.fetched["out"] == plain.written["out"] == 64 * 64 * 4
+    names = frozenset(("out", "t"))  # t is read as well, so it stays
+    _, second, third = traffic(program, caches, access_counts(program), footprints, names)
+    assert "out" not in second.fetched
+    assert "out" not in second.written
+    assert "out" not in third.fetched
+    assert third.written["out"] == 64 * 64 * 4
+    assert second.fetched["t"] == plain.fetched["t"]
+    small = (Cache(1, 1 << 20, 8),)
+    assert traffic(program, small, access_counts(program), footprints, names)[1].fetched["out"] == 64 * 64 * 4
+
+
 def test_work() -> None:
     x, out = buffer("x", float32, 8), buffer("out", float32, 8)
     shared = load(x, "i") * 2.0

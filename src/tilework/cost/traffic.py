@@ -41,9 +41,18 @@ class Traffic:
 
 
 def traffic(
-    program: LoopProgram, caches: tuple[Cache, ...], accesses: tuple[AccessCount, ...], footprints: Footprints
+    program: LoopProgram,
+    caches: tuple[Cache, ...],
+    accesses: tuple[AccessCount, ...],
+    footprints: Footprints,
+    streaming: frozenset[str] = frozenset(),
 ) -> tuple[Traffic, ...]:
-    """Traffic out of every level, the nearest first: to registers from `L1`, to the first cache from `L2`, ..."""
+    """Traffic out of every level, the nearest first: to registers from `L1`, to the first cache from `L2`, ...
+
+    Stores to `streaming` buffers larger than every cache go past them: into memory, and nothing is brought first.
+    """
+    largest = max((cache.bytes for cache in caches), default=0)
+    past = {n for n in streaming if int(program.buffers[n].bytes) >= largest and n not in _read(program)}
     written = {access.buffer for access in accesses_in(program.body) if access.kind != "read"}
     loads: dict[str, int] = {}
     stores: dict[str, int] = {}
@@ -63,9 +72,13 @@ def traffic(
         fetched = model.fetched(program.body, ())
         line = footprints.line_bytes
         brought = {name: lines * line for name, lines in fetched.items()}
-        back = {name: size for name, size in brought.items() if name in written}
-        found.append(Traffic(source, brought, back))
+        back = {n: size for n, size in brought.items() if n in written and (n not in past or source == "memory")}
+        found.append(Traffic(source, {n: size for n, size in brought.items() if n not in past}, back))
     return tuple(found)
+
+
+def _read(program: LoopProgram) -> set[str]:
+    return {access.buffer for access in accesses_in(program.body) if access.kind != "write"}
 
 
 class _Model:

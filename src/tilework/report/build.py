@@ -127,7 +127,7 @@ def report(
     counted = statement_counts(program)
     work = sum((one.work for one in counted), Work())
     loops = loop_counts(program, footprints)
-    moved = traffic(program, target.caches, accesses, footprints)
+    moved = traffic(program, target.caches, accesses, footprints, streaming)
     bits = _bits(program)
     pressure = register_pressure(program, target)
     return Report(

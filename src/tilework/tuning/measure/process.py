@@ -70,7 +70,16 @@ class WorkerProcess:
         return self._process.pid
 
     def ask(self, message: dict[str, Any], limit_seconds: float) -> dict[str, Any]:
-        """Its answer to a message: always one, with `outcome`. A worker that crashed or hung is gone afterwards."""
+        """Its answer to a message: always one, with `outcome`. A worker that crashed or hung is gone afterwards, and so
+        is one whose answer nobody waited for (Ctrl-C).
+        """
+        try:
+            return self._ask(message, limit_seconds)
+        except BaseException:
+            self.kill()
+            raise
+
+    def _ask(self, message: dict[str, Any], limit_seconds: float) -> dict[str, Any]:
         deadline = monotonic() + limit_seconds
         where: dict[str, Any] = {"phase": "read", "side": 0}
         try:
