@@ -20,6 +20,7 @@ from tilework.decisions.fusion import regions as fused_regions
 from tilework.dims import Dim
 from tilework.errors import CodegenError
 from tilework.graph.graph import Graph, Value
+from tilework.graph.types import TokenType
 from tilework.graph.verify import verify as verify_graph
 from tilework.machine.finder import machine as machine_named
 from tilework.memory.arenas import place_arenas
@@ -126,9 +127,13 @@ def _explain(kernel: RegionKernel) -> RegionExplanation:
 
 def _refuse_what_is_not_compiled(graph: Graph) -> None:
     for node in graph.nodes:
-        if node.subgraphs or node.black_box:
-            what = "control flow" if node.subgraphs else "a black box"
+        tokens = any(isinstance(value.type, TokenType) for value in node.outputs)
+        if node.subgraphs or node.black_box or tokens:
+            what = "control flow" if node.subgraphs else "a black box" if node.black_box else "an effect"
             raise CodegenError(1652, f"{what} ({node.operator}) is not compiled yet", where=node.location or node.name)
+    for value in graph.inputs:
+        if isinstance(value.type, TokenType):
+            raise CodegenError(1652, "an input that is a token is not compiled yet", where=value.name)
 
 
 def compile_graph(graph: Graph, options: CompileOptions | None = None, context: Context | None = None) -> Executable:

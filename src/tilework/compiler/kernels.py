@@ -11,11 +11,12 @@ from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText, emit_kernel
 from tilework.compiler.options import CompileOptions
 from tilework.decisions.choice import choose
+from tilework.errors import CodegenError
 from tilework.graph.graph import Constant, Graph
 from tilework.loops.program import LoopProgram
 from tilework.loops.text import program_text
 from tilework.machine.cpu import CpuMachine
-from tilework.numerics import numerics
+from tilework.numerics import Numerics, numerics
 from tilework.schedule.primitives.transform_layout import argument_layouts
 from tilework.schedule.schedule import Schedule
 
@@ -54,27 +55,45 @@ def region_kernels(
 ) -> tuple[RegionKernel, ...]:
     """A kernel for each region, in order; `ready` is told of each as soon as its text is there.
 
-    Raises `CodegenError` 16xx where one cannot be generated.
+    Raises `CodegenError` 16xx where one cannot be generated, naming the node that the region is for.
     """
     contract = numerics(options.numerics)
     made: dict[str, RegionKernel] = {}
     found: list[RegionKernel] = []
     for region in regions:
-        # values are named by position, so equal regions have equal texts whatever the user called their values
-        base = region.definition
-        text = program_text(base.program.renamed("region"))
-        text += "constant " + ", ".join(sorted(base.buffers[name] for name in region.constants))
-        known = made.get(text)
-        if known is None:
-            candidate = choose(region, machine, contract)
-            schedule = candidate.schedule()
-            facts = f"{text} {'; '.join(map(str, schedule.trace))} {sorted(candidate.streaming)} {options}"
-            name = f"tilework_{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
-            kernel = emit_kernel(
-                schedule.program, machine, contract, checked=options.checked, name=name, streaming=candidate.streaming
-            )
-            known = made[text] = RegionKernel(region, candidate, schedule, kernel)
-            if ready is not None:
-                ready(kernel)
+        try:
+            known = _kernel(region, machine, contract, options, made, ready)
+        except CodegenError as error:
+            origin = region.root.location or region.root.name
+            error.where = f"{origin}, {error.where}" if error.where else origin
+            raise
         found.append(replace(known, region=region))
     return tuple(found)
+
+
+def _kernel(
+    region: Region,
+    machine: CpuMachine,
+    contract: Numerics,
+    options: CompileOptions,
+    made: dict[str, RegionKernel],
+    ready: Callable[[KernelText], None] | None,
+) -> RegionKernel:
+    # values are named by position, so equal regions have equal texts whatever the user called their values
+    base = region.definition
+    text = program_text(base.program.renamed("region"))
+    text += "constant " + ", ".join(sorted(base.buffers[name] for name in region.constants))
+    known = made.get(text)
+    if known is not None:
+        return known
+    candidate = choose(region, machine, contract)
+    schedule = candidate.schedule()
+    facts = f"{text} {'; '.join(map(str, schedule.trace))} {sorted(candidate.streaming)} {options}"
+    name = f"tilework_{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
+    kernel = emit_kernel(
+        schedule.program, machine, contract, checked=options.checked, name=name, streaming=candidate.streaming
+    )
+    known = made[text] = RegionKernel(region, candidate, schedule, kernel)
+    if ready is not None:
+        ready(kernel)
+    return known
