@@ -15,7 +15,6 @@ from tilework.loops.program import (
     AsyncCopy,
     AsyncWait,
     Barrier,
-    Intrinsic,
     Loop,
     LoopProgram,
     Node,
@@ -36,7 +35,7 @@ def kind(program: LoopProgram, loop: Loop, varying: Iterable[str] = ()) -> Itera
     """
     if loop.extent.value is not None and loop.extent.value <= 1:
         return "independent"
-    if any(isinstance(node, (Barrier, AsyncCopy, AsyncWait, Intrinsic)) for node in walk(loop.body)):
+    if any(isinstance(node, (Barrier, AsyncCopy, AsyncWait)) for node in walk(loop.body)):
         return "ordered"
     free = {node.variable: node.extent for node in walk(loop) if isinstance(node, Loop)}
     for name in varying:

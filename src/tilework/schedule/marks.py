@@ -10,6 +10,7 @@ from typing import Literal
 from tilework.loops.program import Loop, LoopProgram, Node, path, walk
 from tilework.numerics import Numerics
 from tilework.schedule.iterators import kind
+from tilework.schedule.rewriting import instructions
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 from tilework.schedule.witness import conflict
 
@@ -49,6 +50,8 @@ def mark_verdict(program: LoopProgram, numerics: Numerics, loop: Loop, mark: Mar
             loop, other,
         )  # fmt: skip
     if mark == "vectorized":
+        for instruction in instructions(loop.body):
+            return illegal(1519, f"{instruction.instruction} is no lane of {loop.variable}", instruction, loop)
         for node in inside:
             if loop.variable in node.extent.names():
                 return illegal(1510, f"{node.variable} would run another number of times in each lane", node, loop)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from tilework.dims import Dim
 from tilework.errors import UsageError
 from tilework.loops.expressions import Load, walk
-from tilework.loops.program import AsyncCopy, Compute, Intrinsic, Loop, LoopProgram, Node, Storage, children, path
+from tilework.loops.program import AsyncCopy, Compute, Loop, LoopProgram, Node, Storage, children, path
 from tilework.loops.program import walk as walk_tree
 from tilework.schedule.verdict import Dependence, Witness
 
@@ -51,7 +51,7 @@ def conflict(program: LoopProgram, loop: Loop) -> Conflict | None:
                     return None
                 outer[node.variable] = 0
         private = {n.buffer.name for n in walk_tree(loop.body) if isinstance(n, Storage)}
-        if any(isinstance(n, (AsyncCopy, Intrinsic)) for n in walk_tree(loop.body)):
+        if any(isinstance(n, AsyncCopy) for n in walk_tree(loop.body)):
             return None
         return _search(loop, {**symbols, **outer}, private, symbols)
     except UsageError:
