@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import groupby
 
 from benchmarks import conv, gemm, memory_bound
 from benchmarks.gemm import seconds, threads_text
@@ -17,8 +19,8 @@ from benchmarks.operations.operation import Operation
 
 COUNTS = (1, 7, 64, 197, 512)
 SHARE = 0.93
-MOST_ELEMENTS = 1 << 28
-"""Elements of an input at most: a batch of images that would be larger is left to the smaller numbers."""
+MOST_BYTES = 1 << 31
+"""Bytes that a call may touch: where 512 of something would be more, the smaller numbers are measured."""
 
 
 @dataclass(frozen=True)
@@ -34,11 +36,6 @@ class Row:
         label = self.operation.with_rows(0).label
         return f"{self.what} {label.replace('0 of ', 'M of ').replace('0x', 'Mx', 1)}, {threads_text(self.threads)}"
 
-    @property
-    def counts(self) -> tuple[int, ...]:
-        """The numbers of rows to measure."""
-        return tuple(count for count in COUNTS if self.operation.with_rows(count).bytes <= 4 * MOST_ELEMENTS)
-
 
 def rows(threads: int | None) -> list[Row]:
     """The rows of the three benchmarks: products on one thread and two, convolutions on one, the rest on two."""
@@ -51,9 +48,16 @@ def rows(threads: int | None) -> list[Row]:
     return found + [Row(row.operation, threads or 2, "") for row in memory_bound.ROWS]
 
 
-def time_row(found: Findings, row: Row) -> list[bool]:
-    """Measure one operation at every number of rows; whether one object served all."""
-    given = (row.operation, row.counts, row.threads, found.options.seed)
+def pairs(threads: int | None) -> list[tuple[Row, int]]:
+    """Every row with every number that it is measured at."""
+    return [
+        (row, count) for row in rows(threads) for count in COUNTS if row.operation.with_rows(count).bytes <= MOST_BYTES
+    ]
+
+
+def time_row(found: Findings, row: Row, counts: Sequence[int]) -> list[bool]:
+    """Measure one operation at some numbers of rows; whether one object served all."""
+    given = (row.operation, counts, row.threads, found.options.seed)
     label = row.label.strip()
     with contextlib.ExitStack() as stack:
         try:
@@ -64,7 +68,7 @@ def time_row(found: Findings, row: Row) -> list[bool]:
                     engines.at_many_rows(*given, symbolic=False),
                 )
             }
-            for count in row.counts:
+            for count in counts:
                 for worker in workers.values():
                     worker.select(str(count))
                 taken = measure_workers(workers, rounds=found.rounds)
@@ -89,12 +93,13 @@ def run(options: Options) -> Result:
     found = Findings(options, ["operation", "M", "symbolic us", "constant us", "of constant"])
     rounds = QUICK_ROUNDS if options.quick else ROUNDS
 
-    def cost(row: Row) -> float:
-        return sum(seconds(row.operation.with_rows(count).operations, row.threads, 2, rounds) for count in row.counts)
+    def cost(pair: tuple[Row, int]) -> float:
+        row, count = pair
+        return seconds(row.operation.with_rows(count).operations, row.threads, 2, rounds)
 
-    chosen = options.share(rows(options.threads), cost)
+    chosen = options.share(pairs(options.threads), cost)
     one: list[bool] = []
-    for row in chosen:
-        one += time_row(found, row)
-    found.notes.append(f"operations: {chosen}, at M = {', '.join(map(str, COUNTS))}")
+    for row, together in groupby(chosen, key=lambda pair: pair[0]):
+        one += time_row(found, row, [count for _, count in together])
+    found.notes.append(f"pairs of operation and M: {chosen}")
     return found.result(check_figure("one object for all M", bool(one) and all(one)))

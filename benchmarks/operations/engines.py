@@ -146,7 +146,11 @@ def many_rows_engine(described: dict[str, Any], threads: int, seed: int, rows: l
         chosen_case[0] = case
 
     facts = {"threads": threads, "of bound": shares, "objects": objects}
-    return Prepared(lambda: calls[chosen_case[0]](), facts, select=select)
+
+    def call() -> object:
+        return calls[chosen_case[0]]()
+
+    return Prepared(call, facts, select=select)
 
 
 def constants_for(chosen: Operation, own: Mapping[str, Array], fixed: Mapping[str, Array]) -> Mapping[str, Array]:
