@@ -1,7 +1,7 @@
 """The yardstick of memory-bound kernels: one or two arrays read and another written, in generated code of our own.
 
-What is done is trivial (y = a, or y = a + b), so the time is that of the memory. Stores are plain ones, which first read the
-line they write, or non-temporal ones, which go past the caches.
+What is done is trivial (y = a, or y = a + b), so the time is that of the memory. Stores are plain ones, which first
+read the line they write, or non-temporal ones, which go past the caches.
 """
 
 from __future__ import annotations
