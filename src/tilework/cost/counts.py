@@ -150,7 +150,7 @@ def _count(access: Access, buffer: Buffer) -> AccessCount:
 def _issued(access: Access, domain: Domain, runs: Count) -> Count:
     """Loads (or stores) of elements: once for each run of straight code and of the loops that do not move them."""
     if any(entry.loads() for entry in access.index):
-        return Count(runs.value, False)
+        return Count(runs.value, runs.value == 0)
     moved = {name for entry in access.index for name in entry.names()}
     outer = list(access.loops)
     while outer and (is_flat(outer[-1]) or outer[-1].variable not in moved):
