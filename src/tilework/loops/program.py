@@ -328,15 +328,18 @@ def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
 
 def replace_node(root: Node, old: Node, new: Node) -> Node:
     """The tree with the very node `old` replaced."""
-    return rewrite(root, lambda node: new if node is old else node)
+    if root is old:
+        return new
+    if old not in _below(root):
+        return root
+    return with_children(root, tuple(replace_node(child, old, new) for child in children(root)))
 
 
 def path(root: Node, target: Node) -> tuple[Node, ...]:
     """Nodes from the root down to `target` (both included); empty when it is not below the root."""
-    if root is target:
-        return (root,)
-    for child in children(root):
-        below = path(child, target)
-        if below:
-            return (root, *below)
-    return ()
+    if target not in _below(root):
+        return ()
+    found = [root]
+    while found[-1] is not target:
+        found.append(next(child for child in children(found[-1]) if target in _below(child)))
+    return tuple(found)
