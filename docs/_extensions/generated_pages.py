@@ -1,4 +1,4 @@
-"""Pages made from the source: one for each error code, the environment variables, and the modules of every folder."""
+"""Pages made from the source: error codes, environment variables, primitives of schedules, modules of every folder."""
 
 from __future__ import annotations
 
@@ -76,6 +76,40 @@ def environment_page() -> list[str]:
     return ["environment"]
 
 
+def primitive_page() -> list[str]:
+    """Write the page of the primitives: each file of their folder, what it does, when it is legal, its arguments."""
+    sections: list[str] = []
+    for path in sorted((SOURCE / "schedule" / "primitives").glob("*.py")):
+        module = ast.parse(path.read_text())
+        classes = [n for n in module.body if isinstance(n, ast.ClassDef) and _is_primitive(n)]
+        if classes:
+            sections.append(_primitive_section(ast.get_docstring(module) or "", classes[-1]))
+    head = (
+        '# Primitives\n\nA schedule is a chain of steps. `schedule.split("i", 8)` checks that the step is legal, and '
+        "gives the schedule after it; a step that is illegal, or that cannot be proven legal, is refused with the "
+        "reason and, where there is one, two iterations that would meet. Every legal step keeps the values.\n\n"
+    )
+    write("primitives", head + "\n".join(sections))
+    return ["primitives"]
+
+
+def _is_primitive(node: ast.ClassDef) -> bool:
+    return any(isinstance(entry, ast.AnnAssign) and ast.unparse(entry.target) == "name" for entry in node.body)
+
+
+def _primitive_section(text: str, node: ast.ClassDef) -> str:
+    """The section of one primitive from its class and its module's docstring: `name: what it does`, a picture, more."""
+    summary, *rest = text.split("\n\n")
+    name, _, what = summary.partition(": ")
+    blocks = [f"```text\n{block}\n```" if block.startswith("    ") else block for block in rest]
+    fields = [n for n in node.body if isinstance(n, ast.AnnAssign) and "ClassVar" not in ast.unparse(n.annotation)]
+    named = [f"{ast.unparse(f.target)}={ast.unparse(f.value)}" if f.value else ast.unparse(f.target) for f in fields]
+    what = what[:1].upper() + what[1:].replace("\n", " ")
+    legality = ast.get_docstring(node) or ""
+    call = f"```python\nschedule.{name}({', '.join(named)})\n```"
+    return "\n\n".join([f"## {name}", what, call, *blocks, legality]) + "\n"
+
+
 def is_documented(path: Path) -> bool:
     """Whether a module has more in it than a docstring, and a public name."""
     body = ast.parse(path.read_text()).body
@@ -109,7 +143,7 @@ def module_pages() -> list[str]:
 def generate(app: Sphinx) -> None:
     """Write every page, and take away pages of an earlier build that nothing stands behind any more."""
     del app
-    wanted = {*error_pages(), *environment_page(), *module_pages()}
+    wanted = {*error_pages(), *environment_page(), *primitive_page(), *module_pages()}
     for path in GENERATED.rglob("*.md"):
         if path.relative_to(GENERATED).with_suffix("").as_posix() not in wanted:
             path.unlink()

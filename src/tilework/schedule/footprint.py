@@ -1,7 +1,8 @@
-"""Which part of a buffer some accesses cover while the loops inside a point run: a box, per dimension a start and a size.
+"""Which part of a buffer some accesses cover while the loops inside a point run: a box of starts and sizes.
 
-The start depends on the loops outside; the size does not. Where accesses start at different places, or an index cannot be
-split into what moves inside and what does not, there is no box, and who asked refuses.
+The start depends on the loops outside; the size does not. Where accesses start at different places, or an index cannot
+be split into what moves inside and what does not, there is no box, and who asked refuses. Beside it: who reads and
+writes what.
 """
 
 from __future__ import annotations

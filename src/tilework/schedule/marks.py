@@ -50,8 +50,9 @@ def mark_verdict(program: LoopProgram, numerics: Numerics, loop: Loop, mark: Mar
             loop, other,
         )  # fmt: skip
     if mark == "vectorized":
-        for instruction in instructions(loop.body):
-            return illegal(1519, f"{instruction.instruction} is no lane of {loop.variable}", instruction, loop)
+        held = instructions(loop.body)
+        if held:
+            return illegal(1519, f"{held[0].instruction} is no lane of {loop.variable}", held[0], loop)
         for node in inside:
             if loop.variable in node.extent.names():
                 return illegal(1510, f"{node.variable} would run another number of times in each lane", node, loop)
@@ -65,7 +66,9 @@ def mark_verdict(program: LoopProgram, numerics: Numerics, loop: Loop, mark: Mar
     if mark == "vectorized":
         if found == "reduction":
             return illegal(
-                1512, f"lanes of {loop.variable} would regroup the reduction into {buffer}, and numerics are strict", loop,
+                1512,
+                f"lanes of {loop.variable} would regroup the reduction into {buffer}, and numerics are strict",
+                loop,
                 dependence=shown.dependence, witness=shown.witness,
             )  # fmt: skip
         verdict = unknown(f"iterations of {loop.variable} depend on each other through {buffer}", loop)

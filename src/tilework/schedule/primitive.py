@@ -109,8 +109,7 @@ class Primitive(ABC):
 
     @abstractmethod
     def check(self, setting: Setting) -> Verdict:
-        """Whether the step is legal here. Raises `ScheduleError` 1501 for names that do not exist, 1519 inside an
-        instruction."""
+        """Whether the step is legal here. Raises `ScheduleError` 1501 for unknown names, 1519 inside an instruction."""
 
     @abstractmethod
     def apply(self, setting: Setting) -> Applied:

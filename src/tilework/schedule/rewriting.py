@@ -21,7 +21,6 @@ from tilework.loops.program import (
     Storage,
     path,
     rewrite,
-    statements,
     walk,
 )  # fmt: skip
 
@@ -184,10 +183,6 @@ def parent(program: LoopProgram, node: Node) -> Node | None:
 def instructions(node: Node) -> list[Intrinsic]:
     """The instructions below a node: what they mean may not be changed."""
     return [found for found in walk(node) if isinstance(found, Intrinsic)]
-
-
-def has_statement(node: Node, statement: Compute) -> bool:
-    return any(found is statement for found in statements(node))
 
 
 def loop_bounds(program: LoopProgram) -> dict[str, tuple[Bound, Bound]]:

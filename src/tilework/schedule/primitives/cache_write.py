@@ -56,8 +56,8 @@ class CacheWrite(Primitive):
     """Legal where the statement alone is inside the loop, nobody else touches its target there, and regrouping the
     reduction (with `axes`, or with reduction loops left outside) is allowed by reducer and numerics.
 
-    `at`: the loop (empty: the whole nest). `buffer`: the new buffer's name. Kinds of loops are copied, so mark the tile's
-    loops before.
+    `at`: the loop (empty: the whole nest). `buffer`: the new buffer's name. Kinds of loops are copied, so mark the
+    tile's loops before.
     """
 
     name: ClassVar[str] = "cache_write"
@@ -98,11 +98,12 @@ class CacheWrite(Primitive):
         marked = [loop for loop in inside if loop.kind not in ("serial", "unrolled", "vectorized")]
         if marked:
             return illegal(1511, f"{marked[0].variable} is {marked[0].kind} inside the tile", marked[0])
-        wrong = [axis for axis in self.axes if axis not in found.reduction or axis not in {l.variable for l in inside}]
+        names = {loop.variable for loop in inside}
+        wrong = [axis for axis in self.axes if axis not in found.reduction or axis not in names]
         if wrong:
             return illegal(1505, f"{wrong[0]} is no reduction loop of {self.statement} inside {self.at}", found)
         tile = self._tile(found, inside)
-        if any(loop.extent.names() & {l.variable for l in around} for loop in inside):
+        if any(loop.extent.names() & {outer.variable for outer in around} for loop in inside):
             return unknown("the tile's extents depend on loops", *inside)
         if target.buffer in read_buffers(inside[0]):
             return unknown(f"{self.statement} reads {target.buffer} beside updating it", found)
@@ -115,10 +116,10 @@ class CacheWrite(Primitive):
         if any(name in summed for entry in target.index for name in entry.names()):
             return unknown(f"a reduction loop of {self.statement} indexes what it writes", found)
         if found.reducer is not None and found.init is not None:
-            again = [l for l in inside if l.variable not in summed and l not in tile]
+            again = [n for n in inside if n.variable not in summed and n not in tile]
             if again:
                 return unknown(f"{self.statement} starts again in every iteration of {again[0].variable}", again[0])
-            idle = [l for l in summed.values() if not runs(l, bounds)]
+            idle = [n for n in summed.values() if not runs(n, bounds)]
             if idle:
                 return unknown(f"where {idle[0].variable} has no iteration nothing may start", idle[0])
         elif found.reducer is not None and any(g.names() & gone for g in found.guards):
@@ -136,7 +137,7 @@ class CacheWrite(Primitive):
         return LEGAL
 
     def _own_cells(self, found: Compute, tile: Sequence[Loop]) -> bool:
-        """Whether different tile positions are different elements of the target (so that each has a cell of its own)."""
+        """Whether different tile positions are different elements of the target: each has a cell of its own."""
         free = {loop.variable: loop.extent for loop in tile}
         inner = [loop.variable for loop in tile if loop.variable not in self.axes]
         return all(determines(found.target.index, variable, free) for variable in inner)

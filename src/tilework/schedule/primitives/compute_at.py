@@ -1,4 +1,4 @@
-"""compute_at: a producer computes, at the start of a loop's body, the box that the body reads; its storage shrinks to it.
+"""compute_at: a producer computes, at the start of a loop's body, the box that the body reads; its storage shrinks.
 
     global t[66]                                  serial i < 64
       serial p < 66                                 global t[3]

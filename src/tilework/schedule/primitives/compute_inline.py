@@ -1,8 +1,8 @@
 """compute_inline: every read of an elementwise stage is replaced by its expression; the stage and its storage go away.
 
-global t[100]
-  serial i < 100                  serial j < 100
-    s: t[i] = a[i] + 1      ->      u: b[j] = (a[j] + 1) * 2
+global t[100]                   serial j < 100
+  serial i < 100                  u: b[j] = (a[j] + 1) * 2
+    s: t[i] = a[i] + 1      ->
   serial j < 100
     u: b[j] = t[j] * 2
 """

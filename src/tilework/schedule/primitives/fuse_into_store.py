@@ -6,8 +6,8 @@
       serial x < 64
         d: d[x] = max(t[x], 0)
 
-A temporary that nobody else reads goes away. Compared with `reverse_compute_at` there is no second pass over the box, but
-more code where the store is unrolled.
+A temporary that nobody else reads goes away. Compared with `reverse_compute_at` there is no second pass over the box,
+but more code where the store is unrolled.
 """
 
 from __future__ import annotations

@@ -1,6 +1,16 @@
 """rfactor: a reduction loop's iterations keep partial results of their own, which are combined at the end.
 
-It is `cache_write` over reduction axes: see there.
+    serial i < 64                        serial i < 64
+      serial k < 8                         register part[16]
+        vectorized l < 16                    vectorized l.init < 16
+          c: c[i] += a[i, 16*k + l]   ->       c.init: part[l.init] = 0
+                                             serial k < 8
+                                               vectorized l < 16
+                                                 c: part[l] += a[i, 16*k + l]
+                                             vectorized l.back < 16
+                                               c.back: c[i] += part[l.back]
+
+It is `cache_write` over reduction axes (here `l`): see there.
 """
 
 from __future__ import annotations

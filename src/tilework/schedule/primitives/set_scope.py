@@ -26,8 +26,8 @@ from tilework.schedule.verdict import Verdict, illegal
 class SetScope(Primitive):
     """Legal for a temporary; `register`, `fragment` and `shared` need a constant size, and the first two one thread.
 
-    `at`: the loop inside which the buffer lives afterwards, shrunk to what an iteration uses (empty: where it does now).
-    Legal where each iteration uses elements of its own.
+    `at`: the loop inside which the buffer lives afterwards, shrunk to what an iteration uses (empty: where it does
+    now). Legal where each iteration uses elements of its own.
     """
 
     name: ClassVar[str] = "set_scope"
@@ -50,9 +50,9 @@ class SetScope(Primitive):
             return illegal(1522, f"{self.scope} storage has a constant size; {self.buffer} has not", old)
         if self.scope in ("register", "fragment"):
             for loop in walk(life.body):
-                if isinstance(loop, Loop) and loop.kind not in ("serial", "unrolled", "vectorized"):
-                    if self.buffer in touched_buffers(loop):
-                        return illegal(1522, f"iterations of {loop.variable} ({loop.kind}) share no registers", old)
+                threads = isinstance(loop, Loop) and loop.kind not in ("serial", "unrolled", "vectorized")
+                if isinstance(loop, Loop) and threads and self.buffer in touched_buffers(loop):
+                    return illegal(1522, f"iterations of {loop.variable} ({loop.kind}) share no registers", old)
         return marks_after(setting.program, self.apply(setting).program, setting.numerics)
 
     def _placed(self, setting: Setting) -> LoopProgram | Verdict:

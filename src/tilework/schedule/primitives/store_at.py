@@ -7,8 +7,8 @@
         serial d < 3                                serial d < 3
           s: b[y] += t[d]                             s: b[y] += t[y + d]
 
-Storage outside the loop that computes makes a sliding window: here two of three rows are there already. `at` is the loop
-whose body the buffer then lives in (empty: the whole program). Towards the inside it is `set_scope` with `at`.
+Storage outside the loop that computes makes a sliding window: here two of three rows are there already. `at` is the
+loop whose body the buffer then lives in (empty: the whole program). Towards the inside it is `set_scope` with `at`.
 """
 
 from __future__ import annotations

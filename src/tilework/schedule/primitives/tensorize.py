@@ -6,8 +6,8 @@
           c: c[i, l] += a[i, r] * b[r, l]                 serial r < 2
                                                             c: c[i, l] += a[i, r] * b[r, l]
 
-The machine states an instruction's meaning as a small loop program; the nest has to be that program, node for node, up to
-names and to where in its buffers it works. The nest stays below the instruction as its meaning.
+The machine states an instruction's meaning as a small loop program; the nest has to be that program, node for node, up
+to names and to where in its buffers it works. The nest stays below the instruction as its meaning.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class Instructions(Protocol):
     """A machine with instructions."""
 
     def intrinsic(self, name: str) -> LoopProgram | None:
-        """What an instruction means, its operands being the program's arguments; None where the machine has none such."""
+        """What an instruction means, its operands being the program's arguments; None where there is none such."""
         ...
 
 
@@ -95,7 +95,8 @@ class _Match:
         match here, there:
             case Loop(), Loop():
                 if here.extent.value is None or here.extent != there.extent:
-                    return f"{here.variable} has {here.extent} iterations, {there.variable} of the instruction {there.extent}"
+                    wanted = f"{there.variable} of the instruction {there.extent}"
+                    return f"{here.variable} has {here.extent} iterations, {wanted}"
                 if here.kind not in ("serial", "unrolled", "vectorized"):
                     return f"{here.variable} is {here.kind}"
                 self._loops[there.variable] = here.variable
@@ -105,10 +106,10 @@ class _Match:
                 pass
             case _:
                 return f"a {type(here).__name__} is no part of what instructions mean"
-        below, wanted = children(here), children(there)
-        if len(below) != len(wanted):
-            return f"{len(wanted)} nodes are expected, not {len(below)}"
-        for a, b in zip(below, wanted, strict=True):
+        below, expected = children(here), children(there)
+        if len(below) != len(expected):
+            return f"{len(expected)} nodes are expected, not {len(below)}"
+        for a, b in zip(below, expected, strict=True):
             reason = self.nodes(a, b)
             if reason is not None:
                 return reason
