@@ -1,0 +1,69 @@
+"""How statements walk memory: flat addresses, steps along a loop, and layouts that make a step one."""
+
+from __future__ import annotations
+
+from tilework.dims import Dim, dim
+from tilework.layout import Layout, permuted
+from tilework.loops.expressions import Load
+from tilework.loops.program import Buffer, Compute, LoopProgram, statements
+
+
+def flat_address(buffer: Buffer, index: tuple[Dim, ...]) -> Dim:
+    """Elements from the start of a buffer to an element."""
+    total = dim(0)
+    for entry, stride in zip(index, buffer.strides, strict=True):
+        total = total + entry * stride
+    return total
+
+
+def addresses(program: LoopProgram, statement: Compute) -> tuple[list[Dim], list[Dim]]:
+    """Flat element addresses of the stores and of the loads."""
+    buffers = program.buffers
+    stores = [flat_address(buffers[t.buffer], t.index) for t in statement.targets]
+    loads = [flat_address(buffers[load.buffer], load.index) for load in loads_of(statement)]
+    return stores, loads
+
+
+def step_along(address: Dim, variable: str) -> int | None:
+    """The flat step along a loop; None where the address is not affine in it or the step is symbolic."""
+    if variable not in address.names():
+        return 0
+    if not address.affine_in({variable}):
+        return None
+    return address.coefficient(variable) or None
+
+
+def loads_of(statement: Compute) -> list[Load]:
+    """The elements that a statement reads."""
+    return list(statement.loads)
+
+
+def packed_layout(program: LoopProgram, load: Load, lane: str, packable: frozenset[str]) -> Layout | None:
+    """The layout in which neighbouring lanes read neighbouring elements of a constant; None where there is none."""
+    others = [
+        other
+        for statement in statements(program.body)
+        for other in loads_of(statement)
+        if other.buffer == load.buffer and other.index != load.index
+    ]
+    if load.buffer not in packable or others:
+        return None
+    moved = [position for position, entry in enumerate(load.index) if lane in entry.names()]
+    if len(moved) != 1 or load.index[moved[0]].coefficient(lane) != 1 or not load.index[moved[0]].affine_in({lane}):
+        return None
+    return permuted((*(d for d in range(len(load.index)) if d != moved[0]), moved[0]))
+
+
+def layouts_for(program: LoopProgram, found: Compute, lane: str, packable: frozenset[str]) -> dict[str, Layout]:
+    """The layouts that constants should have for the lanes chosen."""
+    wanted: dict[str, Layout] = {}
+    for load in loads_of(found):
+        if step_along(flat_address(program.buffers[load.buffer], load.index), lane) not in (0, 1):
+            layout = packed_layout(program, load, lane, packable)
+            if layout is not None:
+                wanted[load.buffer] = layout
+    return wanted
+
+
+def buffers_of(statement: Compute) -> set[str]:
+    return {target.buffer for target in statement.targets} | {load.buffer for load in loads_of(statement)}

@@ -1,0 +1,119 @@
+"""Stages of a computation: which are recomputed where they are read, and which are computed together, row by row."""
+
+from __future__ import annotations
+
+from tilework.dims import product
+from tilework.loops.expressions import Call, Load, walk
+from tilework.loops.functions import FUNCTIONS
+from tilework.loops.program import Compute, Loop, LoopProgram, Node, children, statements
+from tilework.schedule.primitives.compute_at import ComputeAt
+from tilework.schedule.rewriting import band
+from tilework.schedule.schedule import Schedule
+
+ROW_BYTES = 1 << 14
+"""Bytes of a temporary that may live inside a loop: half of a small first-level cache."""
+
+
+def worth_inlining(program: LoopProgram, name: str) -> bool:
+    """Whether recomputing a stage at its readers costs less than storing it.
+
+    A stage that only moves elements is free. One that computes is worth it when a single statement reads it at one
+    place, and reads every element once: as many iterations as elements.
+    """
+    found = next(s for s in statements(program.body) if s.name == name)
+    if len(found.targets) != 1 or found.reducer is not None:
+        return False
+    buffer = found.target.buffer
+    calls = [node for node in walk(found.values[0]) if isinstance(node, Call)]
+    sites = [
+        (reader, load)
+        for reader in statements(program.body)
+        for value in reader.values
+        for load in walk(value)
+        if isinstance(load, Load) and load.buffer == buffer
+    ]
+    if not any(FUNCTIONS[c.function].transcendental for c in calls if c.function in FUNCTIONS) and len(calls) <= 1:
+        return all(_moves_only(calls) or not _reuses(program, reader, load) for reader, load in sites)
+    return len(sites) == 1 and not _reuses(program, *sites[0])
+
+
+def _moves_only(calls: list[Call]) -> bool:
+    return not calls
+
+
+def _reuses(program: LoopProgram, reader: Compute, load: Load) -> bool:
+    """Whether the reader has loops that do not move the load: it reads elements more than once."""
+    moved = {name for entry in load.index for name in entry.names()}
+    loops = [node for node in _loops_around(program, reader) if node.extent != 1]
+    return any(node.variable not in moved for node in loops)
+
+
+def _loops_around(program: LoopProgram, statement: Compute) -> tuple[Loop, ...]:
+    return Schedule(program).setting.enclosing(statement)
+
+
+def together(schedule: Schedule) -> Schedule:
+    """Bring the nests of a computation under the loops that all share, so that a row is walked while it is near.
+
+    Stages before the last move to the innermost of the last one's loops where none computes anything twice.
+    """
+    mains = [main_statement(loop) for loop in outermost_loops(schedule.program.body)]
+    if len(mains) < 2:
+        return schedule
+    last = schedule.setting.statement(mains[-1])
+    around = band(schedule.setting.enclosing(last)[0])
+    for loop in reversed(around):
+        trial = schedule
+        for name in reversed(mains[:-1]):
+            moved = trial.attempt(ComputeAt(name, loop.variable))
+            if moved is None or not _once(schedule, moved, name, loop.variable):
+                break
+            trial = moved
+        else:
+            return trial
+    return schedule
+
+
+def _once(before: Schedule, after: Schedule, statement: str, at: str) -> bool:
+    """Whether a stage that moved into a loop still computes each element once, and keeps few of them there."""
+    buffer = before.setting.statement(statement).target.buffer
+    old, new = before.program.buffers[buffer], after.program.buffers[buffer]
+    around = after.setting.enclosing(after.setting.loop(at))
+    trips = product([after.setting.loop(at).extent, *(loop.extent for loop in around)])
+    kept = new.bytes.value
+    return new.size * trips == old.size and kept is not None and kept <= ROW_BYTES
+
+
+def nests_inside(schedule: Schedule, names: list[str]) -> list[str]:
+    """The statements of a nest whose own innermost loops hold nothing else; one for a start and its sum."""
+    found: list[str] = []
+    for name in names:
+        statement = schedule.setting.statement(name)
+        around = schedule.setting.enclosing(statement)
+        if around and own_loops(around, statement):
+            found.append(name)
+    return found
+
+
+def own_loops(around: tuple[Loop, ...], statement: Compute) -> tuple[Loop, ...]:
+    """The innermost loops around a statement that hold nothing but it."""
+    inner: Node = statement
+    found: list[Loop] = []
+    for loop in reversed(around):
+        if loop.body is not inner:
+            break
+        found.insert(0, loop)
+        inner = loop
+    return tuple(found)
+
+
+def outermost_loops(node: Node) -> list[Loop]:
+    """The outermost loops, in order."""
+    if isinstance(node, Loop):
+        return [node]
+    return [loop for child in children(node) for loop in outermost_loops(child)]
+
+
+def main_statement(loop: Loop) -> str:
+    """The statement that a nest is for: the last one, which its other statements prepare."""
+    return list(statements(loop))[-1].name

@@ -1,0 +1,114 @@
+"""Lanes innermost, and for sums tiles of rows and vectors whose partial results stay in registers."""
+
+from __future__ import annotations
+
+from tilework.loops.program import Compute, Loop, LoopProgram
+from tilework.recipes.cpu._access import buffers_of, loads_of
+from tilework.recipes.cpu._lanes import slow
+from tilework.schedule.primitives.cache_write import CacheWrite
+from tilework.schedule.primitives.reorder import Reorder
+from tilework.schedule.primitives.vectorize import Vectorize
+from tilework.schedule.schedule import Schedule
+
+VECTORS = 4
+"""Most vectors beside each other in a tile of sums."""
+ALONE = 8
+"""Vectors beside each other where no row uses them again."""
+MOST_LANES = 64
+"""Lanes that one vectorised loop may have."""
+LARGEST_ROWS = 8
+"""Most rows of a tile of sums."""
+
+
+def with_lanes(
+    schedule: Schedule, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str], chosen: str
+) -> Schedule:
+    """Split the chosen loop by the machine's lanes and move the lanes innermost."""
+    loop = next(node for node in around if node.variable == chosen)
+    widest = max((schedule.program.buffers[b].dtype.bits for b in buffers_of(found)), default=32)
+    lanes = max(2, (schedule.machine.vector_bits if schedule.machine is not None else 128) // max(widest, 8))
+    extent = loop.extent.value
+    if extent is not None and extent < lanes:
+        lanes = 1 << (extent - 1).bit_length()
+    if not found.reduction and slow(found) and lanes < MOST_LANES and (extent is None or extent >= 4 * lanes):
+        lanes *= 2  # two vectors beside each other: one computes while the other waits
+    outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
+    trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
+    order = [node.variable for node in around]
+    reductions = [v for v in order if v in found.reduction]
+    free = [v for v in order if v not in reductions]
+    lanes_reduce = chosen in reductions
+    sums = len(reductions) == len(found.reduction) and all(kinds[v] != "ordered" for v in reductions)
+    if not (reductions and sums and schedule.numerics.reassociate):
+        reordered = trial.attempt(Reorder(*(outer if v == chosen else v for v in order), inner))
+        return (reordered.attempt(Vectorize(inner)) if reordered is not None else None) or schedule
+    # a tile of several rows and vectors: sums then do not wait for each other, and what is loaded is used again
+    row = None if lanes_reduce else _rows(schedule.program, found, around, kinds, chosen)
+    pieces = trial.setting.loop(outer).extent.value
+    if row is not None:
+        rows, count = _tile(schedule, row.extent.value, pieces)
+    else:
+        # nothing is used again: many vectors side by side read memory in long pieces
+        rows, count = 1, min(VECTORS if lanes_reduce else ALONE, pieces or ALONE)
+    vectors: tuple[str, ...] = ()
+    if count > 1:
+        trial = trial.split(outer, count, f"{chosen}.block", f"{chosen}.vector")
+        vectors, outer = (f"{chosen}.vector",), f"{chosen}.block"
+    free = [outer if v == chosen else v for v in free]
+    reductions = [outer if v == chosen else v for v in reductions]
+    if row is not None and rows > 1:
+        trial = trial.split(row.variable, rows, f"{row.variable}.block", f"{row.variable}.row")
+        free = [f"{row.variable}.block" if v == row.variable else v for v in free]
+        vectors = (f"{row.variable}.row", *vectors)
+    reordered = trial.attempt(Reorder(*free, *reductions, *vectors, inner))
+    if reordered is None:
+        return schedule
+    trial = reordered
+    for vector in vectors:
+        trial = trial.unroll(vector)
+    vectorised = trial.attempt(Vectorize(inner))
+    if vectorised is None:
+        return schedule
+    axes = (*vectors, inner) if lanes_reduce else ()
+    above = schedule.setting.enclosing(around[0])
+    at = free[-1] if free else above[-1].variable if above else ""
+    cells = CacheWrite(found.name, at, f"{found.name}.cells", axes)
+    return vectorised.attempt(cells) or vectorised
+
+
+def _rows(
+    program: LoopProgram, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str], chosen: str
+) -> Loop | None:
+    """The loop whose iterations use the same vectors: loads that move with the lanes do not move with it."""
+    vectors = [load for load in loads_of(found) if any(chosen in entry.names() for entry in load.index)]
+    best: Loop | None = None
+    for loop in around:
+        if loop.variable == chosen or kinds[loop.variable] != "independent" or loop.extent == 1:
+            continue
+        if any(loop.variable in entry.names() for load in vectors for entry in load.index):
+            continue
+        if best is None or loop.extent.value is None or (best.extent.value or 0) <= loop.extent.value:
+            best = loop
+    return best if vectors else None
+
+
+def _tile(schedule: Schedule, rows: int | None, pieces: int | None) -> tuple[int, int]:
+    """Rows and vectors of a tile: as many sums as registers hold beside the vectors kept and one more."""
+    registers = schedule.machine.vector_registers if schedule.machine is not None else 16
+    best = (1, 1)
+    score = 0.0
+    for vectors in range(1, VECTORS + 1):
+        if pieces is not None and vectors > pieces:
+            break
+        for tall in range(1, LARGEST_ROWS + 1):
+            if tall * vectors + vectors + 1 > registers or (rows is not None and tall > rows):
+                break
+            # loads a multiply-add; what a last, partly empty tile wastes counts against it
+            work = tall * vectors / (tall + vectors)
+            if rows is not None:
+                work *= rows / (-(-rows // tall) * tall)
+            if pieces is not None:
+                work *= pieces / (-(-pieces // vectors) * vectors)
+            if work > score + 1e-9:
+                best, score = (tall, vectors), work
+    return best
