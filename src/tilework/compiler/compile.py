@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -142,13 +143,14 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
     owner = context if context is not None else default_context()
     stages = Stages()
     maker = CodeMaker(owner.jit.compile_object)
-    try:
-        done = lower_graph(graph, chosen, stages, maker.add)
-    except BaseException:
-        maker.abandon()
-        raise
-    with stages("code"):
-        objects = maker.objects(done.llvm[-1])
+    with _without_collections():
+        try:
+            done = lower_graph(graph, chosen, stages, maker.add)
+        except BaseException:
+            maker.abandon()
+            raise
+        with stages("code"):
+            objects = maker.objects(done.llvm[-1])
     with stages("link"):
         kernels = sorted({kernel.kernel.name for kernel in done.kernels})
         code = owner.jit.load(objects, [DRIVER, *kernels], uses=[owner.pool.code, owner.native.code])
@@ -165,6 +167,21 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
         done.plan, code, code[DRIVER], constants, owner, explanation, work=work, memory_limit=chosen.memory_limit,
         step_entries={name: code[name] for name in kernels},
     )  # fmt: skip
+
+
+@contextmanager
+def _without_collections() -> Generator[None]:
+    """No cyclic garbage collection meanwhile: trees of small immutable nodes make it look at everything again and again.
+
+    They form no cycles, so nothing is kept that would otherwise go.
+    """
+    was_enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was_enabled:
+            gc.enable()
 
 
 def _aligned(array: Array) -> Array:
