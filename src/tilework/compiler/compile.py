@@ -171,7 +171,7 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
 
 @contextmanager
 def _without_collections() -> Generator[None]:
-    """No cyclic garbage collection meanwhile: trees of small immutable nodes make it look at everything again and again.
+    """No cyclic garbage collection meanwhile: trees of small immutable nodes make it look at all of them again.
 
     They form no cycles, so nothing is kept that would otherwise go.
     """

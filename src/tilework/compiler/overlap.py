@@ -1,7 +1,7 @@
 """Machine code while Python still lowers: LLVM works in a thread of its own on the kernels that are ready.
 
-LLVM's calls let go of the interpreter's lock, so the two run beside each other. Kernels go in batches, as a module has a
-cost of its own.
+LLVM's calls let go of the interpreter's lock, so the two run beside each other. Kernels go in batches, as a module has
+a cost of its own.
 """
 
 from __future__ import annotations
