@@ -17,7 +17,7 @@ from benchmarks.operations.operation import Operation
 
 MOST = 1.01
 """Of the peak: more is a mistake of the measurement, unless work is skipped."""
-EXPECTED_RATE = 40e9
+EXPECTED_RATE = 30e9
 """Operations a second and thread that the time of a run is guessed with."""
 
 
@@ -59,7 +59,7 @@ def rows(threads: int | None) -> list[Row]:
 def seconds(operations: int, threads: int, count: int, rounds: int) -> float:
     """About how long a row of so many engines takes: each is built, and each round runs a block of at least 20 ms."""
     each = max(0.02, operations / EXPECTED_RATE / threads)
-    return count * (2.0 + each * (rounds + 2))
+    return count * (3.0 + each * (rounds + 4))
 
 
 def share_of_peak(taken: Samples, operations: int, ours: str = TILEWORK) -> Interval:
