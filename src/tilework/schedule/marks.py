@@ -7,10 +7,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from tilework.loops.program import Loop, LoopProgram, Node, path, walk
+from tilework.loops.program import Loop, LoopProgram, Node, Storage, path, walk
 from tilework.numerics import Numerics
+from tilework.schedule.footprint import touched_buffers
 from tilework.schedule.iterators import kind
-from tilework.schedule.rewriting import instructions
+from tilework.schedule.rewriting import PRIVATE, instructions
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 from tilework.schedule.witness import conflict
 
@@ -56,6 +57,12 @@ def mark_verdict(program: LoopProgram, numerics: Numerics, loop: Loop, mark: Mar
         for node in inside:
             if loop.variable in node.extent.names():
                 return illegal(1510, f"{node.variable} would run another number of times in each lane", node, loop)
+    if mark == "parallel":
+        for node in path(program.body, loop):
+            if isinstance(node, Storage) and node.buffer.scope in PRIVATE and node.buffer.name in touched_buffers(loop):
+                return illegal(
+                    1522, f"threads share no registers, and {loop.variable} uses {node.buffer.name}", node, loop
+                )
     found = kind(program, loop)
     if found == "independent" or (found == "reduction" and mark == "vectorized" and numerics.reassociate):
         return LEGAL

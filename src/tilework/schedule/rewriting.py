@@ -27,6 +27,8 @@ from tilework.loops.program import (
 _NOTHING: Mapping[str, tuple[str, ...]] = {}
 SCOPES: tuple[Scope, ...] = ("global", "shared", "register", "fragment")
 """Every memory scope."""
+PRIVATE: tuple[Scope, ...] = ("register", "fragment")
+"""Scopes that belong to one thread."""
 MARKS = ("init", "back", "near", "copy")
 """What a derived loop or statement is for: a start, a write-back, a prefetch, a copy."""
 

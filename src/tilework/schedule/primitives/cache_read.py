@@ -29,6 +29,7 @@ from tilework.loops.program import (
     replace_node,
     sequence,
     statements,
+    walk,
 )
 from tilework.loops.program import rewrite as rewrite_tree
 from tilework.schedule.footprint import (
@@ -42,7 +43,16 @@ from tilework.schedule.footprint import (
     written_whole,
 )
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.rewriting import SCOPES, instructions, loop_bounds, loop_names, nest, statement_names, unique
+from tilework.schedule.rewriting import (
+    PRIVATE,
+    SCOPES,
+    instructions,
+    loop_bounds,
+    loop_names,
+    nest,
+    statement_names,
+    unique,
+)
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
 
@@ -92,6 +102,9 @@ class CacheRead(Primitive):
             return unknown(f"the reads of {self.buffer} inside {self.at or 'the program'} are no box")
         if self.scope != "global" and any(side.size.value is None for side in sides):
             return illegal(1522, f"a tile in {self.scope} storage has a constant size")
+        threads = [n for n in walk(body) if isinstance(n, Loop) and n.kind == "parallel"]
+        if self.scope in PRIVATE and any(self.buffer in touched_buffers(loop) for loop in threads):
+            return illegal(1522, f"threads of {threads[0].variable} share no registers", threads[0])
         if not written_whole(setting.program, self.buffer, body):
             return unknown(f"elements of {self.buffer} that nobody wrote would be copied")
         return LEGAL

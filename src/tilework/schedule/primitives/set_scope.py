@@ -18,7 +18,7 @@ from tilework.schedule.footprint import touched_buffers
 from tilework.schedule.marks import marks_after
 from tilework.schedule.moving import narrowed, only_life
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.rewriting import SCOPES
+from tilework.schedule.rewriting import PRIVATE, SCOPES
 from tilework.schedule.verdict import Verdict, illegal
 
 
@@ -48,7 +48,7 @@ class SetScope(Primitive):
         assert isinstance(old, Storage)
         if self.scope != "global" and any(extent.value is None for extent in life.buffer.shape):
             return illegal(1522, f"{self.scope} storage has a constant size; {self.buffer} has not", old)
-        if self.scope in ("register", "fragment"):
+        if self.scope in PRIVATE:
             for loop in walk(life.body):
                 threads = isinstance(loop, Loop) and loop.kind not in ("serial", "unrolled", "vectorized")
                 if isinstance(loop, Loop) and threads and self.buffer in touched_buffers(loop):

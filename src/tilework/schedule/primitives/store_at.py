@@ -96,6 +96,8 @@ class StoreAt(Primitive):
             allowed |= {around.variable, *(n.variable for n in setting.enclosing(around))}
         if not names <= allowed:
             return unknown(f"the size of {self.buffer} depends on a loop inside", life)
+        if inner.buffer.scope != "global" and any(extent.value is None for extent in inner.buffer.shape):
+            return illegal(1522, f"{inner.buffer.scope} storage has a constant size; {self.buffer} would not", life)
         bare = rewrite(program.body, lambda n: n.body if isinstance(n, Storage) and n.buffer is inner.buffer else n)
         if around is None:
             return program.with_body(Storage(inner.buffer, bare))
