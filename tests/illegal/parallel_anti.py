@@ -12,7 +12,7 @@ program example
 STEP = ("parallel", "i")
 CODE = 1513
 DEPENDENCE = ("anti", "c", ("i",), ("<",))
-WITNESS = ({"i": 0}, {"i": 1}, {})
+WITNESS = ({"i": 0}, {"i": 1})
 RENDERING = """\
 parallel(loop='i'): iterations of i touch the same element of c
   anti dependence on c with direction (i:<)

@@ -16,7 +16,7 @@ program example
 STEP = ("parallel", "k")
 CODE = 1513
 DEPENDENCE = ("flow", "c", ("k",), ("<",))
-WITNESS = ({"k": 0}, {"k": 1}, {})
+WITNESS = ({"k": 0}, {"k": 1})
 RENDERING = """\
 parallel(loop='k'): iterations of k combine into the same element of c
   flow dependence on c with direction (k:<)

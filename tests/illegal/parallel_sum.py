@@ -13,7 +13,7 @@ program example
 STEP = ("parallel", "i")
 CODE = 1513
 DEPENDENCE = ("flow", "c", ("i",), ("<",))
-WITNESS = ({"i": 0}, {"i": 1}, {})
+WITNESS = ({"i": 0}, {"i": 1})
 RENDERING = """\
 parallel(loop='i'): iterations of i combine into the same element of c
   flow dependence on c with direction (i:<)

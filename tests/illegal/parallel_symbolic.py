@@ -14,7 +14,8 @@ program example
 STEP = ("parallel", "i")
 CODE = 1513
 DEPENDENCE = ("flow", "c", ("i",), ("<",))
-WITNESS = ({"i": 0}, {"i": 1}, {"N": 3})
+WITNESS = ({"i": 0}, {"i": 1})
+SYMBOLS = {"N": 3}
 RENDERING = """\
 parallel(loop='i'): iterations of i combine into the same element of c
   flow dependence on c with direction (i:<)

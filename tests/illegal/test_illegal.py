@@ -21,6 +21,7 @@ from tilework.loops.verify import verify
 from tilework.numerics import numerics
 from tilework.schedule.schedule import Schedule
 from tilework.schedule.trace import primitive_names
+from tilework.schedule.verdict import IllegalSchedule
 
 FILES = sorted(p for p in Path(__file__).parent.glob("*.py") if not p.stem.startswith("test_"))
 
@@ -53,15 +54,19 @@ def test_refused(file: Path) -> None:
     error = refused.value
     assert error.code == found.CODE
     assert error.message == found.RENDERING.rstrip("\n")
-    verdict = getattr(error, "verdict", None)
-    dependence = getattr(verdict, "dependence", None)
-    witness = getattr(verdict, "witness", None)
+    verdict = error.verdict if isinstance(error, IllegalSchedule) else None
+    dependence = verdict.dependence if verdict is not None else None
+    witness = verdict.witness if verdict is not None else None
     if hasattr(found, "DEPENDENCE"):
+        assert dependence is not None
         assert (dependence.kind, dependence.buffer, dependence.loops, dependence.direction) == found.DEPENDENCE
     else:
         assert dependence is None
     if hasattr(found, "WITNESS"):
-        first, second, symbols = found.WITNESS
+        assert witness is not None
+        assert dependence is not None
+        first, second = found.WITNESS
+        symbols = getattr(found, "SYMBOLS", {})
         assert (witness.first, witness.second, witness.symbols) == (first, second, symbols)
         # after a reorder the witness speaks of the loops as they would be
         meet(schedule.program, dependence.buffer, {**first, **symbols}, {**second, **symbols})

@@ -16,7 +16,8 @@ program example
 STEP = ("tile", "p", "q", 2, 2)
 CODE = 1508
 RENDERING = """\
-tile(first='p', second='q', first_factor=2, second_factor=2): p.outer, q.outer, p.inner, q.inner are not the loops of one perfect nest
+tile(first='p', second='q', first_factor=2, second_factor=2): p.outer, q.outer, p.inner, q.inner are not the \
+loops of one perfect nest
     global t: float32[8]
     serial p < 8
       t: t[p] = x[p] + 1.0

@@ -13,7 +13,7 @@ program example
 STEP = ("vectorize", "i")
 CODE = 1502
 DEPENDENCE = ("flow", "c", ("i",), ("<",))
-WITNESS = ({"i": 0}, {"i": 1}, {})
+WITNESS = ({"i": 0}, {"i": 1})
 RENDERING = """\
 vectorize(loop='i'): iterations of i depend on each other through c
   flow dependence on c with direction (i:<)

@@ -14,7 +14,7 @@ NUMERICS = "strict"
 STEP = ("vectorize", "i")
 CODE = 1512
 DEPENDENCE = ("flow", "c", ("i",), ("<",))
-WITNESS = ({"i": 0}, {"i": 1}, {})
+WITNESS = ({"i": 0}, {"i": 1})
 RENDERING = """\
 vectorize(loop='i'): lanes of i would regroup the reduction into c, and numerics are strict
   flow dependence on c with direction (i:<)

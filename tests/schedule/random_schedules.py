@@ -117,7 +117,8 @@ program convolution_2d
     serial x_ < {B}
       serial k < 3
         serial l < 2
-          out: out[y, x_] += x[y + k - 1, x_ + l] * w[k, l]  init 0.0 over k, l  where y + k - 1 >= 0 and {A} - y - k >= 0 and {B} - 1 - x_ - l >= 0
+          out: out[y, x_] += x[y + k - 1, x_ + l] * w[k, l]  init 0.0 over k, l  where y + k - 1 >= 0 and \
+{A} - y - k >= 0 and {B} - 1 - x_ - l >= 0
 """,
     "padded_stages": """
 program padded_stages
@@ -343,8 +344,21 @@ program triangle
       out: out[i] += x[i, k]
 """,
 }
-SYMBOLIC = ("product", "epilogue", "chain", "row_maximum", "convolution", "stencil", "blur", "apart", "group", "softmax",
-            "padded_stages", "skewed", "overwritten")  # fmt: skip
+SYMBOLIC = (
+    "product",
+    "epilogue",
+    "chain",
+    "row_maximum",
+    "convolution",
+    "stencil",
+    "blur",
+    "apart",
+    "group",
+    "softmax",
+    "padded_stages",
+    "skewed",
+    "overwritten",
+)
 
 
 FITTING = {

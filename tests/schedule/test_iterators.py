@@ -1,4 +1,4 @@
-"""Iterator kinds against brute force: enumerate accesses, and see whether iterations really touch different elements."""
+"""Iterator kinds against brute force: enumerate accesses, see whether iterations really touch different elements."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import pytest
 
 from tests.schedule.programs import chain, matrix_product, row_maximum, same_values
 from tilework.errors import ParseError, ScheduleError
+from tilework.loops.parse import parse_program
 from tilework.loops.program import Loop, LoopProgram, statements, walk
 from tilework.numerics import numerics
 from tilework.schedule.schedule import Schedule
@@ -68,6 +69,27 @@ def test_fuse_with_a_symbolic_inner_extent() -> None:
     program = chain("N", "M")
     schedule = Schedule(program).fuse("r0", "r1")
     for n, m in ((0, 3), (3, 1), (2, 5)):
+        same_values(program, schedule.program, n, N=n, M=m)
+
+
+def test_fused_reductions_of_symbolic_extent_still_start() -> None:
+    text = """
+program total
+  symbol N in 1..
+  symbol M in 1..
+  read x: float32[3, N, M]
+  write out: float32[3]
+
+  serial i < 3
+    serial k < N
+      serial l < M
+        out: out[i] += x[i, k, l]  init 0.0 over k, l
+"""
+    program = parse_program(text.lstrip())
+    schedule = Schedule(program).fuse("k", "l")
+    (statement,) = statements(schedule.program.body)
+    assert statement.reduction == ("k_l",)
+    for n, m in ((1, 1), (2, 3), (4, 1)):
         same_values(program, schedule.program, n, N=n, M=m)
 
 
@@ -135,8 +157,8 @@ def test_replay_says_which_step_does_not_apply() -> None:
 
 @pytest.mark.parametrize(
     "text",
-    ["", "{}", "[1]", '[{"loop": "i"}]', '[{"primitive": "no_such"}]', '[{"primitive": "split", "loop": "i", "wrong": 1}]',
-     '[{"primitive": "split"}]', "[" * 100000],
+    ["", "{}", "[1]", '[{"loop": "i"}]', '[{"primitive": "no_such"}]', '[{"primitive": "split"}]', "[" * 100000,
+     '[{"primitive": "split", "loop": "i", "wrong": 1}]', '[{"primitive": "split", "loop": "i", "factor": "8"}]'],
 )  # fmt: skip
 def test_bad_traces_have_a_code(text: str) -> None:
     with pytest.raises(ParseError) as refused:

@@ -12,10 +12,10 @@ import pytest
 
 from tests.lowering.native import Native
 from tests.schedule.random_schedules import Case, case, compare, packed, random_schedule, results
-from tilework.dims import dim
+from tilework.dims import Dim, dim
 from tilework.errors import TileworkError
 from tilework.loops.parse import parse_program
-from tilework.loops.program import EMPTY, Loop
+from tilework.loops.program import EMPTY, Loop, Node
 from tilework.schedule import iterators, moving, rewriting
 from tilework.schedule.primitive import Primitive
 from tilework.schedule.primitives import (
@@ -106,6 +106,27 @@ def legal(*_: Any, **__: Any) -> Any:
     return LEGAL
 
 
+def always(value: Any) -> Callable[..., Any]:
+    """A function that gives the same answer whatever it is asked."""
+
+    def answer(*_: Any, **__: Any) -> Any:
+        return value
+
+    return answer
+
+
+def unguarded(body: Node, *_: Dim) -> Node:
+    return body
+
+
+def guarded_too_early(body: Node, guard: Dim) -> Node:
+    return rewriting.add_guard(body, guard - 1)
+
+
+def two_loops(_step: Any, _found: Any, inside: Any) -> Any:
+    return inside[:2]
+
+
 def smaller_boxes(patch: pytest.MonkeyPatch) -> None:
     whole = moving.box_inside
 
@@ -151,19 +172,19 @@ def set_in(module: Any, name: str, value: Any) -> Plant:
 
 PLANTED: dict[str, Plant] = {
     "parallel: everything is legal": set_in(parallel, "mark_verdict", legal),
-    "split: no guard": set_in(split, "add_guard", lambda body, *_: body),
-    "split: off by one": set_in(split, "add_guard", lambda body, guard: rewriting.add_guard(body, guard - 1)),
+    "split: no guard": set_in(split, "add_guard", unguarded),
+    "split: off by one": set_in(split, "add_guard", guarded_too_early),
     "fuse: partial reductions": reduction_of_one_only,
-    "cache_write: write-back never combines": set_in(cache_write.CacheWrite, "_left", lambda *_: ((), False)),
-    "cache_read: written buffers": set_in(cache_read, "writes_of", lambda *_: []),
-    "cache_read: unwritten elements": set_in(cache_read, "written_whole", lambda *_: True),
+    "cache_write: write-back never combines": set_in(cache_write.CacheWrite, "_left", always(((), False))),
+    "cache_read: written buffers": set_in(cache_read, "writes_of", always([])),
+    "cache_read: unwritten elements": set_in(cache_read, "written_whole", always(True)),
     "transform_layout: loops taken for shorter": short_loops,
-    "compute_inline: later writes": set_in(compute_inline, "runs_after", lambda *_: []),
+    "compute_inline: later writes": set_in(compute_inline, "runs_after", always([])),
     "compute_at: boxes too small": smaller_boxes,
-    "compute_at: no guards": set_in(compute_at, "needed_guards", lambda *_: ()),
-    "compute_at: overwritten sources": set_in(compute_at, "read_buffers", lambda *_: set()),
+    "compute_at: no guards": set_in(compute_at, "needed_guards", always(())),
+    "compute_at: overwritten sources": set_in(compute_at, "read_buffers", always(set())),
     "store_at: windows too late": late_windows,
-    "kinds: everything determines a loop": set_in(iterators, "determines", lambda *_: True),
+    "kinds: everything determines a loop": set_in(iterators, "determines", always(True)),
 }
 
 
@@ -190,39 +211,39 @@ class Directed:
 
 DIRECTED: dict[str, Directed] = {
     "reorder: everything is independent": Directed(
-        set_in(reorder, "kind", lambda *_: "independent"), "scatter_last", (Reorder("j", "i"),)
+        set_in(reorder, "kind", always("independent")), "scatter_last", (Reorder("j", "i"),)
     ),
     "reorder: marks are not looked at again": Directed(
         set_in(reorder, "marks_after", legal), "skewed", (Reorder("j", "i"), Parallel("i"), Reorder("i", "j"))
     ),
     "decompose_reduction: starts that meet": Directed(
-        set_in(decompose_reduction, "determines", lambda *_: True), "restarted", (DecomposeReduction("c"),)
+        set_in(decompose_reduction, "determines", always(True)), "restarted", (DecomposeReduction("c"),)
     ),
     "decompose_reduction: loops that may not run": Directed(
-        set_in(decompose_reduction, "runs", lambda *_: True), "empty", (DecomposeReduction("c"),)
+        set_in(decompose_reduction, "runs", always(True)), "empty", (DecomposeReduction("c"),)
     ),
     "cache_write: starts again": Directed(
-        set_in(cache_write.CacheWrite, "_tile", lambda _step, _found, inside: inside[:2]), "restarted",
+        set_in(cache_write.CacheWrite, "_tile", two_loops), "restarted",
         (CacheWrite("c", "", "n", (), "global"),),
     ),
     "cache_write: loops that may not run": Directed(
-        set_in(cache_write, "runs", lambda *_: True), "empty", (CacheWrite("c", "", "n", (), "global"),)
+        set_in(cache_write, "runs", always(True)), "empty", (CacheWrite("c", "", "n", (), "global"),)
     ),
     "compute_at: iterations need each other": Directed(
-        set_in(compute_at, "kind", lambda *_: "independent"), "carried", (ComputeAt("t", "i"),)
+        set_in(compute_at, "kind", always("independent")), "carried", (ComputeAt("t", "i"),)
     ),
     "reverse_compute_at: used in between": Directed(
-        set_in(reverse_compute_at, "clear_way", lambda *_: (Loop("none", dim(1), "serial", EMPTY),)), "between",
+        set_in(reverse_compute_at, "clear_way", always((Loop("none", dim(1), "serial", EMPTY),))), "between",
         (ReverseComputeAt("d", "p"),),
     ),
     "fuse_into_store: stored twice": Directed(
-        set_in(fuse_into_store, "clear_way", lambda *_: (EMPTY,)), "between", (FuseIntoStore("d", "t"),)
+        set_in(fuse_into_store, "clear_way", always((EMPTY,))), "between", (FuseIntoStore("d", "t"),)
     ),
     "set_scope: iterations share": Directed(
-        set_in(moving, "separated", lambda *_: True), "shared", (SetScope("t", "global", "i"),)
+        set_in(moving, "separated", always(True)), "shared", (SetScope("t", "global", "i"),)
     ),
     "store_at: sources that change": Directed(
-        set_in(store_at, "written_buffers", lambda *_: set()), "changing", (StoreAt("t", ""),)
+        set_in(store_at, "written_buffers", always(set())), "changing", (StoreAt("t", ""),)
     ),
 }  # fmt: skip
 
