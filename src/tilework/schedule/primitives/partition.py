@@ -18,14 +18,16 @@ from typing import ClassVar
 
 from tilework.loops.partition import partition
 from tilework.loops.program import LoopProgram, path, statements
+from tilework.schedule.marks import marks_after
 from tilework.schedule.primitive import Applied, Primitive, Setting
-from tilework.schedule.verdict import LEGAL, Verdict, illegal
+from tilework.schedule.verdict import Verdict, illegal
 
 
 @dataclass(frozen=True)
 class Partition(Primitive):
-    """Always keeps values; refused where nothing can be cut. `loop`: the nest (empty: all). `budget`: nodes that the
-    program may grow to; past it guards stay.
+    """Always keeps values; refused where nothing can be cut, or where a mark could no longer be shown to be legal.
+
+    `loop`: the nest (empty: all). `budget`: nodes that the program may grow to; past it guards stay.
     """
 
     name: ClassVar[str] = "partition"
@@ -46,9 +48,11 @@ class Partition(Primitive):
             return illegal(
                 1505, f"nothing in {self.loop or 'the program'} is guarded", *(() if only is None else (only,))
             )
-        if self._cut(setting).body is setting.program.body:
+        after = self._cut(setting)
+        if after.body is setting.program.body:
             return illegal(1505, f"no serial loop can be cut within {self.budget} nodes")
-        return LEGAL
+        # pieces of a loop inside a parallel one may no longer show that its iterations stay apart
+        return marks_after(setting.program, after, setting.numerics)
 
     def apply(self, setting: Setting) -> Applied:
         """The rewrite."""
