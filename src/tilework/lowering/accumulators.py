@@ -65,6 +65,8 @@ class _Promotion:
         self.buffers = program.buffers
         self.prover = Prover(program)
         self.count = 0
+        self.lane: Loop | None = None
+        """The vectorised loop around the node at hand."""
 
     def node(self, node: Node) -> Node:
         if isinstance(node, Loop) and node.kind == "serial" and not unrolls(node):
@@ -75,7 +77,11 @@ class _Promotion:
         below = children(node)
         if not below:
             return node
+        around = self.lane
+        if isinstance(node, Loop) and node.kind == "vectorized":
+            self.lane = node
         new = tuple(self.node(child) for child in below)
+        self.lane = around
         return node if all(a is b for a, b in zip(below, new, strict=True)) else with_children(node, new)
 
     # -- may it be done ------------------------------------------------------------------------------------------------
@@ -91,7 +97,12 @@ class _Promotion:
         used = {name for target in statement.targets for i in target.index for name in i.names()}
         if loop.variable in used or any(_touches(n, names, statement) for n in walk(loop)):
             return None
+        if self.lane is not None and self.lane.variable not in used:
+            return None  # lanes meet in the target: what each has must be combined where the statement stands
         inside = [n for n in path(loop, statement) if isinstance(n, Loop)]
+        restarts = {n.variable for n in (loop, *inside)} - used - set(statement.reduction)
+        if statement.init is not None and restarts:
+            return None  # each iteration of such a loop starts anew
         if any(n.kind not in ("serial", "vectorized", "unrolled") for n in inside):
             return None
         vectorised = [n for n in inside if n.kind == "vectorized" and not unrolls(n)]
