@@ -10,6 +10,7 @@ from types import MappingProxyType
 from tilework.candidates.joined import Joined, joined
 from tilework.dims import Dim, Symbol
 from tilework.graph.graph import Attribute, Constant, Graph, Node, Value
+from tilework.ops.registry import operator
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +54,10 @@ class Region:
         return tuple(node.operator for node in self.nodes)
 
 
+def _index_operands(node: Node) -> tuple[int, ...]:
+    return () if node.black_box or node.subgraphs else operator(node.operator).index_operands
+
+
 def region_of(graph: Graph, name: str, nodes: tuple[Node, ...]) -> Region:
     """The region of some nodes of a graph: its boundary follows from who reads what."""
     inside = {value.name for node in nodes for value in node.outputs}
@@ -60,12 +65,13 @@ def region_of(graph: Graph, name: str, nodes: tuple[Node, ...]) -> Region:
     constants = {constant.name: constant for constant in graph.constants}
     inputs: dict[str, Value] = {}
     scalars: dict[str, Constant] = {}
+    positions = {node.inputs[p] for node in nodes for p in _index_operands(node)}
     for node in nodes:
         for read in node.inputs:
             if not read or read in inside:
                 continue
             constant = constants.get(read)
-            if constant is not None and constant.array.size == 1:
+            if constant is not None and constant.array.size == 1 and read not in positions:
                 scalars[read] = constant
             else:
                 inputs[read] = graph.values[read]

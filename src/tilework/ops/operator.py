@@ -88,6 +88,10 @@ class Operator(ABC):
     """Whether output element i depends on element i (after broadcasting) of each operand alone."""
     view: bool = False
     """Whether the result is the first operand's bytes in the same order, so that it may share its memory."""
+    index_operands: tuple[int, ...] = ()
+    """Operands whose elements are positions: code tests them against the extent, so they are read from memory even
+    where their one element is known.
+    """
 
     @abstractmethod
     def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:

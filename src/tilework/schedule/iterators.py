@@ -7,10 +7,11 @@ reducers. Everything else is **ordered**: its order may matter, and this layer d
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Literal
 
-from tilework.dims import Dim, FloorDiv, Loaded, Mod
+from tilework.dims import Dim, FloorDiv, Loaded, Mod, dim
 from tilework.loops.program import (
     AsyncCopy,
     AsyncWait,
@@ -183,8 +184,13 @@ def _extent(atom: object, free: dict[str, Dim]) -> Dim | None:
         return free[atom]
     if isinstance(atom, Mod):
         return atom.modulus
-    if isinstance(atom, FloorDiv) and len(atom.numerator.terms) == 1 and not atom.numerator.constant:
-        (monomial, coefficient) = atom.numerator.terms[0]
-        if len(monomial) == 1 and isinstance(monomial[0], str) and coefficient == 1 and monomial[0] in free:
-            return free[monomial[0]].ceildiv(atom.denominator)
+    if isinstance(atom, FloorDiv) and atom.denominator.is_constant:
+        bounds = {name: (0, math.inf if e.value is None else e.value - 1) for name, e in free.items()}
+        low, high = atom.numerator.bounds(bounds)
+        if low >= 0 and not math.isinf(high):
+            return dim(int(high) // int(atom.denominator) + 1)
+        if len(atom.numerator.terms) == 1 and not atom.numerator.constant:
+            (monomial, coefficient) = atom.numerator.terms[0]
+            if len(monomial) == 1 and isinstance(monomial[0], str) and coefficient == 1 and monomial[0] in free:
+                return free[monomial[0]].ceildiv(atom.denominator)
     return None

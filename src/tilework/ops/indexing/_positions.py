@@ -48,6 +48,25 @@ def numpy_positions(indices: Array, extent: int, name: str) -> Array:
     return positions
 
 
+def tuple_length(rule: Rule, indices: TensorType, most: int) -> int:
+    """The positions in each tuple along the last dimension of `indices`: a constant, 1 to `most`."""
+    found = indices.shape[-1].value if indices.rank else None
+    if found is None or not 1 <= found <= most:
+        rule.stop(1223, f"the last dimension of the indices ({indices}) must be a constant from 1 to {most}")
+    return found
+
+
+def wrapped_tuple(indices: Buffer, outer: Sequence[Axis | IntLike], extents: Sequence[Dim]) -> list[Dim]:
+    """The positions of one tuple, each wrapped in (and checked against) its own dimension."""
+    length = int(indices.shape[-1])
+    return [wrapped(indices, (*outer, place), extents[place]) for place in range(length)]
+
+
+def numpy_tuples(indices: Array, extents: Sequence[int], name: str) -> list[Array]:
+    """The same in numpy: one array of checked positions per place in the tuples."""
+    return [numpy_positions(indices[..., place], extents[place], name) for place in range(indices.shape[-1])]
+
+
 def check_fits(rule: Rule, indices: tuple[Dim, ...], operand: tuple[Dim, ...], dimension: int) -> None:
     """Indices have the operand's rank and, but for one dimension, at most its extents."""
     if len(indices) != len(operand):

@@ -17,11 +17,9 @@ from tilework.ops._attributes import integer_of, same_dim
 from tilework.ops._stages import at, axes, load
 from tilework.ops.definitions import computation
 from tilework.ops.indexing._positions import check_fits, check_indices, numpy_positions, wrapped
+from tilework.ops.indexing._updates import check_reducer, combined, update_counts
 from tilework.ops.operator import Array, Counts, Operator
-from tilework.ops.rules import REAL, Rule
-from tilework.ops.values import larger, smaller
-
-REDUCERS = ("replace", "sum", "maximum", "minimum", "product")
+from tilework.ops.rules import Rule
 
 
 class ScatterAlongAxis(Operator):
@@ -34,13 +32,13 @@ class ScatterAlongAxis(Operator):
     """
 
     name = "scatter_along_axis"
+    index_operands = (1,)
+    index_operands = (1,)
 
     def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:
         rule = Rule(self.name, operands, attributes)
         operand, indices, updates = rule.tensors(3)
-        how = rule.choice("reducer", REDUCERS, "replace")
-        if how != "replace":
-            rule.kind(operand, (*REAL, "boolean") if how in ("maximum", "minimum") else REAL)
+        check_reducer(rule, operand)
         check_indices(rule, indices)
         rule.same_dtype((operand, updates), "operand and updates")
         dimension = rule.axis("dimension", operand.rank)
@@ -74,24 +72,15 @@ class ScatterAlongAxis(Operator):
         dimension = integer_of(attributes, "dimension")
         positions = numpy_positions(indices, operand.shape[dimension], self.name)
         result = operand.copy()
-        combine = {
-            "sum": np.add, "product": np.multiply, "maximum": larger, "minimum": smaller,
-        }.get(attributes.get("reducer", "replace"))  # fmt: skip
-        with np.errstate(all="ignore"):
-            for source in np.ndindex(*indices.shape):
-                target = (*source[:dimension], int(positions[source]), *source[dimension + 1 :])
-                old = result[target]
-                result[target] = updates[source] if combine is None else combine(old, updates[source])
+        for source in np.ndindex(*indices.shape):
+            target = (*source[:dimension], int(positions[source]), *source[dimension + 1 :])
+            result[target] = combined(attributes, result[target], updates[source])
         return (result,)
 
     def counts(
         self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]
     ) -> Counts:
-        traffic = super().counts(operands, results, attributes)
-        updates = operands[2]
-        if attributes.get("reducer", "replace") == "replace" or not isinstance(updates, TensorType):
-            return traffic
-        return Counts(updates.size, traffic.bytes)
+        return update_counts(super().counts(operands, results, attributes), operands[2], attributes)
 
 
 OPERATOR = ScatterAlongAxis()

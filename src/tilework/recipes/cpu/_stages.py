@@ -5,8 +5,9 @@ from __future__ import annotations
 from tilework.dims import product
 from tilework.loops.expressions import Call, Load, walk
 from tilework.loops.functions import FUNCTIONS
-from tilework.loops.program import Compute, Loop, LoopProgram, Node, children, statements
+from tilework.loops.program import Compute, Loop, LoopProgram, Node, Sequence, children, statements
 from tilework.schedule.primitives.compute_at import ComputeAt
+from tilework.schedule.primitives.fission import Fission
 from tilework.schedule.rewriting import band
 from tilework.schedule.schedule import Schedule
 
@@ -82,6 +83,20 @@ def _once(before: Schedule, after: Schedule, statement: str, at: str) -> bool:
     trips = product([after.setting.loop(at).extent, *(loop.extent for loop in around)])
     kept = new.bytes.value
     return new.size * trips == old.size and kept is not None and kept <= ROW_BYTES
+
+
+def distributed(schedule: Schedule) -> Schedule:
+    """Give a reduction's start a nest of its own where it stands beside the reduction's loops, so that both are perfect.
+
+    Nests whose stages were brought together stay so.
+    """
+    for tops in [[s.name for s in statements(loop)] for loop in outermost_loops(schedule.program.body)]:
+        if len(tops) < 2 or len(nests_inside(schedule, tops)) > 1:
+            continue
+        for loop in reversed(schedule.setting.enclosing(schedule.setting.statement(tops[-1]))):
+            if isinstance(schedule.setting.loop(loop.variable).body, Sequence):
+                schedule = schedule.attempt(Fission(loop.variable)) or schedule
+    return schedule
 
 
 def nests_inside(schedule: Schedule, names: list[str]) -> list[str]:

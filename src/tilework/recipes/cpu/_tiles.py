@@ -39,7 +39,7 @@ def with_lanes(
     free = [v for v in order if v not in reductions]
     lanes_reduce = chosen in reductions
     sums = len(reductions) == len(found.reduction) and all(kinds[v] != "ordered" for v in reductions)
-    if not (reductions and sums and schedule.numerics.reassociate):
+    if not (reductions and sums and (schedule.numerics.reassociate or not lanes_reduce)):
         reordered = trial.attempt(Reorder(*(outer if v == chosen else v for v in order), inner))
         return (reordered.attempt(Vectorize(inner)) if reordered is not None else None) or schedule
     # a tile of several rows and vectors: sums then do not wait for each other, and what is loaded is used again

@@ -18,13 +18,14 @@ from tilework.candidates.candidate import Candidate
 from tilework.candidates.region import Region
 from tilework.loops.expressions import Index, walk
 from tilework.loops.program import Loop, statements
+from tilework.loops.program import walk as walk_tree
 from tilework.lowering.streams import streamed
 from tilework.machine.cpu import CpuMachine
 from tilework.memory.placement import typical
 from tilework.numerics import Numerics
 from tilework.recipes.cpu._access import addresses, layouts_for
 from tilework.recipes.cpu._lanes import best_lanes
-from tilework.recipes.cpu._stages import nests_inside, outermost_loops, own_loops, together, worth_inlining
+from tilework.recipes.cpu._stages import distributed, nests_inside, outermost_loops, own_loops, together, worth_inlining
 from tilework.recipes.cpu._tiles import with_lanes
 from tilework.schedule.iterators import kind
 from tilework.schedule.primitives.compute_inline import ComputeInline
@@ -49,8 +50,17 @@ class VectorNest:
         schedule = vectorised(Schedule(found.program, machine, numerics), packable)
         typical_sizes = {symbol.name: typical(symbol) for symbol in region.symbols}
         large = streamed(schedule.program, machine.last_level_bytes, typical_sizes)
-        note = "lanes along contiguous memory" + (", stores past the caches where results are large" if large else "")
+        note = _note(schedule) + (", stores past the caches where results are large" if large else "")
         return (Candidate("direct", self.name, lambda: schedule, numerics=numerics.level, streaming=large, note=note),)
+
+
+def _note(schedule: Schedule) -> str:
+    """What became of the nests, for `explain`."""
+    nests = outermost_loops(schedule.program.body)
+    scalar = sum(not any(isinstance(n, Loop) and n.kind == "vectorized" for n in walk_tree(nest)) for nest in nests)
+    if scalar == 0:
+        return "lanes along the cheapest loop of each nest"
+    return f"{scalar} of {len(nests)} nests scalar: no loop is worth lanes"
 
 
 def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Schedule:
@@ -58,7 +68,7 @@ def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Sc
     for statement in [s.name for s in statements(schedule.program.body)]:
         if worth_inlining(schedule.program, statement):
             schedule = schedule.attempt(ComputeInline(statement)) or schedule
-    schedule = together(schedule)
+    schedule = distributed(together(schedule))
     for tops in [[s.name for s in statements(loop)] for loop in outermost_loops(schedule.program.body)]:
         if len(nests_inside(schedule, tops)) > 1:
             for statement in nests_inside(schedule, tops):
