@@ -1,4 +1,4 @@
-"""`take`, `take_along_axis` and `scatter_along_axis`: against numpy, with negative and bad positions."""
+"""Operators that read or write at positions, against numpy: negative and bad positions, tuples of them."""
 
 from __future__ import annotations
 
@@ -129,3 +129,85 @@ def test_faults_of_indexing() -> None:
     assert faults("scatter_along_axis", [x, i, tensor(F32, "n", 2)], dimension=1, reducer="sum") == []
     bad = faults("scatter_along_axis", [x, x, tensor(I64, "n", 3)], dimension=5, reducer="mean", mode="clip")
     assert sorted(bad) == [1222, 1222, 1223, 1224, 1225, 1225]
+
+
+def tuples(g: np.random.Generator, extents: tuple[int, ...], *outer: int) -> Any:
+    """Random tuples of positions, negative ones too."""
+    return np.stack([g.integers(-extent, extent, outer) for extent in extents], -1)
+
+
+@pytest.mark.parametrize("index_type", [np.int64, np.int32, np.int8])
+@pytest.mark.parametrize("outer", [(), (4,), (2, 3), (0,)])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_gather_nd(index_type: Any, outer: tuple[int, ...], depth: int) -> None:
+    g = np.random.default_rng(depth)
+    operand = whole(g, 3, 5, 2)
+    indices = tuples(g, operand.shape[:depth], *outer).astype(index_type)
+    shapes = [("a", "b", "c"), (*("i", "j")[: len(outer)], depth)]
+    found = check("gather_nd", [operand, indices], shapes)
+    same(found, np.asarray(operand[tuple(indices[..., place] for place in range(depth))]))
+
+
+@pytest.mark.parametrize(("batch", "depth"), [(1, 1), (1, 2), (2, 1), (2, 2)])
+def test_gather_nd_with_batches(batch: int, depth: int) -> None:
+    g = np.random.default_rng(batch)
+    operand = whole(g, 2, 3, 4, 5)
+    lead = operand.shape[:batch]
+    indices = tuples(g, operand.shape[batch : batch + depth], *lead, 2)
+    names = ("a", "b")[:batch]
+    found = check(
+        "gather_nd",
+        [operand, indices],
+        [(*names, *operand.shape[batch:]), (*names, "i", depth)],
+        batch_dimensions=batch,
+    )
+    for place in np.ndindex(*lead, 2):
+        same(np.asarray(found[place]), np.asarray(operand[(*place[:batch], *indices[place])]))
+
+
+@pytest.mark.parametrize("reducer", ["replace", "sum", "maximum", "minimum", "product"])
+@pytest.mark.parametrize("depth", [1, 2, 3])
+def test_scatter_nd(reducer: str, depth: int) -> None:
+    g = np.random.default_rng(depth)
+    operand = whole(g, 3, 4, 2)
+    indices = tuples(g, operand.shape[:depth], 2, 3)
+    updates = whole(g, 2, 3, *operand.shape[depth:])
+    shapes = [("a", "b", "c"), ("i", "j", depth), ("i", "j", *("a", "b", "c")[depth:])]
+    found = check("scatter_nd", [operand, indices, updates], shapes, reducer=reducer)
+    wanted = operand.copy()
+    combine: Any = {"sum": np.add, "product": np.multiply, "maximum": np.maximum, "minimum": np.minimum}.get(reducer)
+    for source in np.ndindex(2, 3):
+        target = tuple(indices[source])
+        wanted[target] = updates[source] if combine is None else combine(wanted[target], updates[source])
+    same(found, wanted)
+
+
+@pytest.mark.parametrize("bad", [(0, 5), (0, -6), (-5, 0), (1, -8), (4, 0), (0, 2**63 - 1), (-(2**63), 0)])
+@pytest.mark.parametrize("name", ["gather_nd", "scatter_nd"])
+def test_each_position_of_a_tuple_is_checked(bad: tuple[int, int], name: str) -> None:
+    operands = [np.zeros((4, 5), np.float32), np.array([[0, 0], bad])]
+    if name == "scatter_nd":
+        operands.append(np.ones(2, np.float32))
+    for run in (reference, interpreted):
+        with pytest.raises(RunError) as caught:
+            run(name, operands)
+        assert caught.value.code == 1801
+
+
+def test_faults_of_tuples_of_positions() -> None:
+    x, i = tensor(F32, "n", 4, 3), tensor(I64, "n", 5, 2)
+    assert faults("gather_nd", [x, i]) == []
+    assert faults("gather_nd", [x, i], batch_dimensions=1) == []
+    assert faults("gather_nd", [x, tensor(I64, 5, 4)]) == [1223]
+    assert faults("gather_nd", [x, tensor(I64, 5, 0)]) == [1223]
+    assert faults("gather_nd", [x, tensor(I64, 5, "k")]) == [1223]
+    assert faults("gather_nd", [x, tensor(I64, "n", 3)], batch_dimensions=1) == [1223]
+    assert faults("gather_nd", [x, tensor(I64, "m", 2)], batch_dimensions=1) == [1223]
+    assert faults("gather_nd", [x, i], batch_dimensions=3) == [1225]
+    assert faults("gather_nd", [x, tensor(I64)]) == [1225]
+    assert sorted(faults("gather_nd", [x, tensor(F32, 5, 2)], mode="clip")) == [1222, 1224]
+    assert faults("scatter_nd", [x, i, tensor(F32, "n", 5, 3)]) == []
+    assert faults("scatter_nd", [x, i, tensor(F32, "n", 5, 2)]) == [1223]
+    assert faults("scatter_nd", [x, i, tensor(F32, "n", 5)]) == [1223]
+    assert faults("scatter_nd", [x, tensor(I64), tensor(F32)]) == [1223]
+    assert sorted(faults("scatter_nd", [x, i, tensor(I64, "n", 5, 3)], reducer="mean")) == [1222, 1225]

@@ -10,11 +10,14 @@ import pytest
 
 from tests.ops.checking import check, counted, faults, interpreted, reference, same, whole
 from tilework import dtypes
+from tilework.dims import dim
+from tilework.errors import RunError
 from tilework.graph.types import tensor
 from tilework.loops.expressions import Call
 from tilework.loops.program import Reducer
 from tilework.ops.operator import Array
 from tilework.ops.reduction import arg_reduce
+from tilework.ops.registry import operator
 
 F32 = dtypes.float32
 NUMPY = {"sum": np.sum, "product": np.prod, "maximum": np.max, "minimum": np.min}
@@ -111,12 +114,17 @@ def test_arg_reduce_of_extremes() -> None:
     assert int(check("arg_reduce", [ends], dimension=1, direction="maximum", last=True)[0]) == 1
 
 
-def test_arg_reduce_of_nothing_is_the_identity() -> None:
-    x = np.zeros((2, 0), np.float32)
-    np.testing.assert_array_equal(
-        check("arg_reduce", [x], [("n", "m")], dimension=1, direction="maximum"), np.full(2, 2**63 - 1)
-    )
-    np.testing.assert_array_equal(check("arg_reduce", [x], dimension=1, direction="minimum", last=True), np.full(2, -1))
+@pytest.mark.parametrize("last", [False, True])
+def test_arg_reduce_of_nothing_is_refused(last: bool) -> None:
+    options: Any = {"dimension": 1, "direction": "maximum", "last": last}
+    assert faults("arg_reduce", [tensor(F32, "n", 0)], **options) == [1223]
+    assert faults("arg_reduce", [tensor(F32, 0, 3)], **options) == []
+    found = operator("arg_reduce")
+    assert found.requirements([tensor(F32, "n", "m")], options) == (dim("m") - 1,)
+    assert found.requirements([tensor(F32, "n", 3)], options) == ()
+    with pytest.raises(RunError):
+        found.reference([np.zeros((2, 0), np.float32)], options, [tensor(dtypes.int64, 2)])
+    assert check("arg_reduce", [np.zeros((0, 3), np.float32)], [("n", 3)], **options).shape == (0,)
 
 
 def test_a_planted_bug_in_the_reducer_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:

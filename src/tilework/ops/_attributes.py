@@ -70,9 +70,9 @@ def as_dim(value: object) -> Dim | None:
 
 
 # -- of an application that has been checked ---------------------------------------------------------------------------
-def integer_of(attributes: Mapping[str, Any], name: str) -> int:
-    """An integer attribute."""
-    return int(attributes[name])
+def integer_of(attributes: Mapping[str, Any], name: str, default: int | None = None) -> int:
+    """An integer attribute (`default` where it may be left out)."""
+    return int(attributes[name] if default is None else attributes.get(name, default))
 
 
 def integers_of(attributes: Mapping[str, Any], name: str, default: tuple[int, ...] = ()) -> tuple[int, ...]:

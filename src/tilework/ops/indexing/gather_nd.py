@@ -67,9 +67,10 @@ class GatherNd(Operator):
         operand, indices = operands
         batch = integer_of(attributes, "batch_dimensions", 0)
         positions = numpy_tuples(indices, operand.shape[batch:], self.name)
-        outer = indices.shape[:-1]
-        grid = np.indices(outer)[:batch]
-        return (operand[(*grid, *positions)].reshape(results[0].shape),)
+        walked = [
+            along for along, _ in zip(np.ogrid[tuple(map(slice, indices.shape[:-1]))], range(batch), strict=False)
+        ]
+        return (np.asarray(operand[(*walked, *positions)]),)
 
     def counts(
         self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]

@@ -33,7 +33,6 @@ class ScatterAlongAxis(Operator):
 
     name = "scatter_along_axis"
     index_operands = (1,)
-    index_operands = (1,)
 
     def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:
         rule = Rule(self.name, operands, attributes)

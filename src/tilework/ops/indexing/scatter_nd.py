@@ -44,7 +44,8 @@ class ScatterNd(Operator):
         depth = tuple_length(rule, indices, operand.rank)
         wanted = indices.shape[:-1] + operand.shape[depth:]
         if updates.rank != len(wanted):
-            rule.fault(1223, f"updates have rank {updates.rank}, it must be {len(wanted)}: [{', '.join(map(str, wanted))}]")
+            shape = ", ".join(map(str, wanted))
+            rule.fault(1223, f"updates have rank {updates.rank}, they must have shape [{shape}]")
         for place, (one, other) in enumerate(zip(updates.shape, wanted, strict=False)):
             same_dim(rule, one, other, f"dimension {place} of updates and of what the indices name")
         rule.finish()

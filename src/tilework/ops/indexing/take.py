@@ -29,7 +29,6 @@ class Take(Operator):
     name = "take"
     index_operands = (1,)
     precision = PrecisionFacts(safe_low=True)
-    index_operands = (1,)
 
     def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:
         rule = Rule(self.name, operands, attributes)

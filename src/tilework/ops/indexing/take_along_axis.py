@@ -30,7 +30,6 @@ class TakeAlongAxis(Operator):
     name = "take_along_axis"
     index_operands = (1,)
     precision = PrecisionFacts(safe_low=True)
-    index_operands = (1,)
 
     def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:
         rule = Rule(self.name, operands, attributes)

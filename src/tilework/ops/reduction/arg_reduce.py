@@ -9,7 +9,7 @@ import numpy as np
 
 from tilework import dtypes
 from tilework.compute.notation import Computation, Stage
-from tilework.dims import Symbol, dim
+from tilework.dims import Dim, Symbol, dim
 from tilework.dtypes import DType
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
@@ -50,8 +50,8 @@ def arg_reducer(direction: str, dtype: DType, last: bool) -> Reducer:
 class ArgReduce(Operator):
     """`arg_reduce(operand; dimension, direction, keep_dimensions, last)`: an int64 position as numpy.argmax, argmin.
 
-    NaN counts as the largest (smallest). Of equal elements the first wins, or with `last` the last. Of none (an
-    empty dimension) the position is the identity: the largest int64, or -1 with `last`.
+    NaN counts as the largest (smallest). Of equal elements the first wins, or with `last` the last. An empty dimension
+    has no position: it is refused, where its extent is a symbol when it runs.
     """
 
     name = "arg_reduce"
@@ -62,11 +62,19 @@ class ArgReduce(Operator):
         (operand,) = rule.tensors(1)
         rule.kind(operand, ("boolean", *REAL))
         dimension = rule.axis("dimension", operand.rank)
-        rule.choice("direction", DIRECTIONS)
+        direction = rule.choice("direction", DIRECTIONS)
         keep, _ = rule.flag("keep_dimensions", False), rule.flag("last", False)
+        if operand.rank and operand.shape[dimension] == 0:
+            rule.fault(1223, f"dimension {dimension} of {operand} is empty, no element of it is the {direction}")
         rule.finish()
         middle = (dim(1),) if keep else ()
         return (TensorType(operand.shape[:dimension] + middle + operand.shape[dimension + 1 :], dtypes.int64),)
+
+    def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
+        (operand,) = operands
+        assert isinstance(operand, TensorType)
+        room = operand.shape[integer_of(attributes, "dimension")] - 1
+        return () if room.is_constant else (room,)
 
     def define(
         self, operands: Sequence[Buffer], results: Sequence[Buffer], attributes: Mapping[str, Attribute],
@@ -91,15 +99,14 @@ class ArgReduce(Operator):
         (operand,), (result,) = operands, results
         dimension = integer_of(attributes, "dimension")
         last = attributes.get("last", False) is True
-        shape = tuple(int(d) for d in result.shape)
         extent = operand.shape[dimension]
         if extent == 0:
-            return (np.full(shape, _LAST_OF_NONE if last else _FIRST_OF_NONE, np.int64),)
+            raise self.runtime_fault(f"dimension {dimension} is empty")
         values = operand.astype(np.float32) if operand.dtype.itemsize < 4 else operand
         ordered = np.flip(values, dimension) if last else values
         found = (np.argmax if attributes["direction"] == "maximum" else np.argmin)(ordered, axis=dimension)
         positions = extent - 1 - np.asarray(found) if last else np.asarray(found)
-        return (positions.astype(np.int64).reshape(shape),)
+        return (positions.astype(np.int64).reshape(tuple(int(d) for d in result.shape)),)
 
     def counts(
         self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]
