@@ -67,9 +67,11 @@ class _Ordering:
     def __init__(self, expression: Expression, *, contract: bool) -> None:
         self.plan = Plan(expression)
         self.place: dict[int, int] = {}
-        self.usual = {id(n) for n in _reachable([expression], usual_only=True)}
+        usual = _reachable([expression], usual_only=True)
+        self.usual = frozenset(id(n) for n in usual)
         self.groups: dict[int, list[Call]] = {}
-        for node in _reachable([expression], usual_only=True):
+        self.only_rare: dict[int, list[Expression]] = {}
+        for node in usual:
             if isinstance(node, Call) and node.function == _RARE:
                 self.groups.setdefault(id(node.arguments[0]), []).append(node)
         self.fused: dict[int, tuple[Call, Expression, bool, bool]] = {}
@@ -104,16 +106,24 @@ class _Ordering:
         """What must be computed before a node; for a rare choice, before all that share its condition."""
         if not (isinstance(node, Call) and node.function == _RARE):
             return self.operands(node)
-        members = self.groups[id(node.arguments[0])]
-        found: list[Expression] = [node.arguments[0], *(m.arguments[2] for m in members)]
-        for inner in self.seldom(members):
+        condition = node.arguments[0]
+        members = self.groups[id(condition)]
+        found: list[Expression] = [condition, *(m.arguments[2] for m in members)]
+        found += [m.arguments[1] for m in members if id(m.arguments[1]) in self.usual]
+        for inner in self.seldom(condition):
             found += [child for child in self.operands(inner) if id(child) in self.usual]
         return found
 
-    def seldom(self, members: list[Call]) -> list[Expression]:
-        """What only the rare values need, operands first."""
-        nodes = _reachable([m.arguments[1] for m in members], usual_only=False)
-        return [n for n in nodes if id(n) not in self.usual and id(n) not in self.absorbed]
+    def seldom(self, condition: Expression) -> list[Expression]:
+        """What only the rare values of one condition need, operands first. (What lies below a usual node is usual, or
+        belongs to that node's own rare choice.)
+        """
+        found = self.only_rare.get(id(condition))
+        if found is None:
+            roots = [m.arguments[1] for m in self.groups[id(condition)]]
+            nodes = _reachable(roots, usual_only=False, apart_from=self.usual)
+            found = self.only_rare[id(condition)] = [n for n in nodes if id(n) not in self.absorbed]
+        return found
 
     def run(self) -> Plan:
         root = self.plan.expression
@@ -127,12 +137,13 @@ class _Ordering:
             else:
                 stack.append((node, True))
                 stack.extend((n, False) for n in reversed(self.needs(node)) if id(n) not in self.place)
-        self.plan.places = len(self.place)
         self.plan.result = self.place[id(root)]
         return self.plan
 
     def put(self, node: Expression) -> int:
-        found = self.place[id(node)] = len(self.place)
+        """A place of its own (what two rare choices need is computed in both)."""
+        found = self.place[id(node)] = self.plan.places
+        self.plan.places += 1
         return found
 
     def step(self, node: Expression) -> Step:
@@ -147,15 +158,20 @@ class _Ordering:
         if not (isinstance(node, Call) and node.function == _RARE):
             self.plan.steps.append(self.step(node))
             return
-        members = self.groups[id(node.arguments[0])]
-        inner = tuple(self.step(n) for n in self.seldom(members))
+        condition = node.arguments[0]
+        inner = tuple(self.step(n) for n in self.seldom(condition))
+        members = self.groups[id(condition)]
         triples = [(self.put(m), self.place[id(m.arguments[1])], self.place[id(m.arguments[2])]) for m in members]
-        self.plan.steps.append(RareSteps(self.place[id(node.arguments[0])], inner, tuple(triples)))
+        self.plan.steps.append(RareSteps(self.place[id(condition)], inner, tuple(triples)))
 
 
-def _reachable(roots: Iterable[Expression], *, usual_only: bool) -> list[Expression]:
-    """Every distinct subexpression, operands first; without the rare values where only the usual ones are wanted."""
-    seen: set[int] = set()
+def _reachable(
+    roots: Iterable[Expression], *, usual_only: bool, apart_from: frozenset[int] = frozenset()
+) -> list[Expression]:
+    """Every distinct subexpression, operands first; without the rare values where only the usual ones are wanted, and
+    without some nodes (by identity) and what is below them.
+    """
+    seen: set[int] = set(apart_from)
     found: list[Expression] = []
     stack: list[tuple[Expression, bool]] = [(root, False) for root in reversed(list(roots))]
     while stack:

@@ -202,5 +202,6 @@ EMIT: dict[str, Emit] = {
     "shift_right_arithmetic": _shift("ashr"),
     "population_count": _plain("ctpop"),
     "select": _select,
+    "rare_select": _select,  # inside another one's rare part
 }
 """Every function that is not expanded (see `lowering.mathematics`)."""
