@@ -10,7 +10,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 from tilework.errors import ScheduleError
 from tilework.loops.program import Compute, Intrinsic, Loop, LoopProgram, Node, path, walk
@@ -28,6 +28,10 @@ class Machine(Protocol):
 
     @property
     def vector_registers(self) -> int: ...
+
+
+Reach = Literal["nest", "buffer", "program"]
+"""How far a primitive looks."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +96,10 @@ class Primitive(ABC):
     """One step of a schedule. Subclasses are frozen dataclasses; fields hold plain JSON values or tuples of them."""
 
     name: ClassVar[str] = ""
+    looks_at: ClassVar[Reach] = "program"
+    """What its verdict and rewrite depend on: the outermost nest of the loops and statements it names and the storage
+    around that; all that touches its `buffer`; or anything.
+    """
 
     def __post_init__(self) -> None:
         """Refuse arguments of another type: `ScheduleError` 1505."""

@@ -9,6 +9,7 @@ from typing import Any
 from tilework.errors import ScheduleError, UsageError
 from tilework.loops.program import LoopProgram
 from tilework.numerics import Numerics, numerics
+from tilework.schedule.outside import Outside
 from tilework.schedule.primitive import Machine, Primitive, Setting
 from tilework.schedule.trace import Trace, primitive_named, primitive_names
 from tilework.schedule.verdict import IllegalSchedule, Verdict
@@ -35,6 +36,8 @@ class Schedule:
     trace: Trace = ()
     forwards: tuple[dict[str, tuple[str, ...]], ...] = ()
     """Per step, where the names it changed went."""
+    outside: Outside | None = None
+    """What is around, where the program is one nest of a larger one (`schedule/nests.py`)."""
 
     @property
     def setting(self) -> Setting:
@@ -42,12 +45,17 @@ class Schedule:
 
     def check(self, step: Primitive) -> Verdict:
         """The verdict on a step, as data."""
-        return step.check(self.setting)
+        return self._check(step, self.setting)
+
+    def _check(self, step: Primitive, setting: Setting) -> Verdict:
+        if self.outside is not None:
+            self.outside.allow(step)
+        return step.check(setting)
 
     def apply(self, step: Primitive) -> Schedule:
         """Check a step and apply it."""
         setting = self.setting
-        verdict = step.check(setting)
+        verdict = self._check(step, setting)
         if not verdict.legal:
             raise IllegalSchedule(str(step), verdict, self.program)
         return self._applied(step, setting)
@@ -55,10 +63,12 @@ class Schedule:
     def attempt(self, step: Primitive) -> Schedule | None:
         """As `apply`, but None where the step is not legal."""
         setting = self.setting
-        return self._applied(step, setting) if step.check(setting).legal else None
+        return self._applied(step, setting) if self._check(step, setting).legal else None
 
     def _applied(self, step: Primitive, setting: Setting) -> Schedule:
         done = step.apply(setting)
+        if self.outside is not None:
+            self.outside.allow_names(done.program)
         return replace(
             self, program=done.program, trace=(*self.trace, step), forwards=(*self.forwards, dict(done.forwards))
         )

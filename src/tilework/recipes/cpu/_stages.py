@@ -86,12 +86,12 @@ def _once(before: Schedule, after: Schedule, statement: str, at: str) -> bool:
 
 
 def distributed(schedule: Schedule) -> Schedule:
-    """Give a reduction's start a nest of its own where it stands beside the reduction's loops, so that both are perfect.
+    """Give a reduction's start a nest of its own where it stands beside the reduction's loops: both are perfect then.
 
     Nests whose stages were brought together stay so.
     """
     for tops in [[s.name for s in statements(loop)] for loop in outermost_loops(schedule.program.body)]:
-        if len(tops) < 2 or len(nests_inside(schedule, tops)) > 1:
+        if len(tops) < 2 or len(nests_inside(schedule, tuple(tops))) > 1:
             continue
         for loop in reversed(schedule.setting.enclosing(schedule.setting.statement(tops[-1]))):
             if isinstance(schedule.setting.loop(loop.variable).body, Sequence):
@@ -99,7 +99,7 @@ def distributed(schedule: Schedule) -> Schedule:
     return schedule
 
 
-def nests_inside(schedule: Schedule, names: list[str]) -> list[str]:
+def nests_inside(schedule: Schedule, names: tuple[str, ...]) -> list[str]:
     """The statements of a nest whose own innermost loops hold nothing else; one for a start and its sum."""
     found: list[str] = []
     for name in names:

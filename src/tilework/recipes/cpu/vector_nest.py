@@ -28,6 +28,7 @@ from tilework.recipes.cpu._lanes import best_lanes
 from tilework.recipes.cpu._stages import distributed, nests_inside, outermost_loops, own_loops, together, worth_inlining
 from tilework.recipes.cpu._tiles import with_lanes
 from tilework.schedule.iterators import kind
+from tilework.schedule.nests import each_nest
 from tilework.schedule.primitives.compute_inline import ComputeInline
 from tilework.schedule.primitives.fuse import Fuse
 from tilework.schedule.rewriting import band
@@ -69,14 +70,19 @@ def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Sc
         if worth_inlining(schedule.program, statement):
             schedule = schedule.attempt(ComputeInline(statement)) or schedule
     schedule = distributed(together(schedule))
-    for tops in [[s.name for s in statements(loop)] for loop in outermost_loops(schedule.program.body)]:
-        if len(nests_inside(schedule, tops)) > 1:
-            for statement in nests_inside(schedule, tops):
-                schedule = nest(schedule, statement, packable, apart=True)
-        else:
-            schedule = nest(schedule, tops[-1], packable)
-        schedule = _threads(schedule, tops[-1])
-    return schedule
+    return each_nest(schedule, lambda part, tops: _treated_nest(part, tops, packable))
+
+
+def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset[str]) -> Schedule:
+    """Treat one outermost loop, with the statements in it."""
+    if schedule.outside is not None:
+        packable -= schedule.outside.shared
+    if len(nests_inside(schedule, tops)) > 1:
+        for statement in nests_inside(schedule, tops):
+            schedule = nest(schedule, statement, packable, apart=True)
+    else:
+        schedule = nest(schedule, tops[-1], packable)
+    return _threads(schedule, tops[-1])
 
 
 # -- one nest ----------------------------------------------------------------------------------------------------------

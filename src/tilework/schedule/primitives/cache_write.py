@@ -36,7 +36,7 @@ from tilework.loops.program import (
 )
 from tilework.schedule.footprint import read_buffers
 from tilework.schedule.iterators import determines
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import (
     SCOPES,
     copied,
@@ -61,6 +61,7 @@ class CacheWrite(Primitive):
     """
 
     name: ClassVar[str] = "cache_write"
+    looks_at: ClassVar[Reach] = "nest"
     statement: str
     at: str
     buffer: str

@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tilework.dims import dim
 from tilework.loops.program import Compute, Loop, replace_node, walk
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import loop_names, replace_variables
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
@@ -22,6 +22,7 @@ class Fuse(Primitive):
     """Order is kept, so fusing is legal where the two loops are a perfect nest of serial loops."""
 
     name: ClassVar[str] = "fuse"
+    looks_at: ClassVar[Reach] = "nest"
     first: str
     second: str
     fused: str = ""

@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tilework.loops.program import replace_node
 from tilework.schedule.marks import mark_verdict
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.verdict import Verdict, illegal
 
 
@@ -20,6 +20,7 @@ class Parallel(Primitive):
     """Legal for an independent loop only: threads that combine into one element race, whatever the numerics."""
 
     name: ClassVar[str] = "parallel"
+    looks_at: ClassVar[Reach] = "nest"
     loop: str
 
     def check(self, setting: Setting) -> Verdict:

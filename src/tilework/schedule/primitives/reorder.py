@@ -13,7 +13,7 @@ from typing import ClassVar
 from tilework.loops.program import Loop, replace_node
 from tilework.schedule.iterators import kind
 from tilework.schedule.marks import marks_after
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import band, nest
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
@@ -25,6 +25,7 @@ class Reorder(Primitive):
     """
 
     name: ClassVar[str] = "reorder"
+    looks_at: ClassVar[Reach] = "nest"
     loops: tuple[str, ...]
 
     def __init__(self, *loops: str | tuple[str, ...], **named: tuple[str, ...]) -> None:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.split import Split
 from tilework.schedule.verdict import LEGAL, Verdict
@@ -22,6 +22,7 @@ class Tile(Primitive):
     """`split` of both loops, then `reorder`; legal where these are."""
 
     name: ClassVar[str] = "tile"
+    looks_at: ClassVar[Reach] = "nest"
     first: str
     second: str
     first_factor: int

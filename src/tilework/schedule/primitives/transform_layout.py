@@ -29,7 +29,7 @@ from tilework.loops.program import (
     rewrite,
 )
 from tilework.schedule.footprint import reads_in_dims, touched_buffers
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import instructions, loop_bounds
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
@@ -39,6 +39,7 @@ class TransformLayout(Primitive):
     """Legal for temporaries and for arguments that are only read, where no index or guard reads the buffer."""
 
     name: ClassVar[str] = "transform_layout"
+    looks_at: ClassVar[Reach] = "buffer"
     buffer: str
     layout: str
 

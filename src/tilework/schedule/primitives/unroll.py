@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from tilework.loops.program import replace_node
 from tilework.schedule.marks import mark_verdict
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.verdict import Verdict, illegal
 
 
@@ -20,6 +20,7 @@ class Unroll(Primitive):
     """Order is kept; the extent must be a constant of at most 1024."""
 
     name: ClassVar[str] = "unroll"
+    looks_at: ClassVar[Reach] = "nest"
     loop: str
 
     def check(self, setting: Setting) -> Verdict:
