@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from tilework.errors import TileworkError
     from tilework.frontends.compile import compile  # noqa: A004
     from tilework.report.build import report
-    from tilework.runtime.context import Context
+    from tilework.runtime.context import Context, ContextOptions
     from tilework.runtime.executable import Executable
     from tilework.schedule.schedule import Schedule
     from tilework.tuning.measure.measurer import measure
@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "Context",
+    "ContextOptions",
     "Executable",
     "Schedule",
     "TileworkError",
@@ -31,6 +32,7 @@ __all__ = [
 
 _HOMES = {
     "Context": "tilework.runtime.context",
+    "ContextOptions": "tilework.runtime.context",
     "Executable": "tilework.runtime.executable",
     "Schedule": "tilework.schedule.schedule",
     "TileworkError": "tilework.errors",
@@ -52,4 +54,4 @@ def __getattr__(name: str) -> object:
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_HOMES})
+    return sorted(__all__)

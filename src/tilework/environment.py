@@ -80,14 +80,16 @@ NUM_THREADS = Variable(
 MACHINE = Variable(
     "TILEWORK_MACHINE",
     "the name of a machine",
-    "The machine to compile for, e.g. x86-64-v3; otherwise the one this process runs on.",
+    "The machine to compile models for, e.g. x86-64-v3, where the call or the command names none; otherwise the one "
+    "this process runs on.",
     str,
 )
 
 MEMORY_LIMIT = Variable(
     "TILEWORK_MEMORY_LIMIT",
     "a number of bytes, 1 or more, with K, M, G or T where wanted (powers of 1024)",
-    "The most memory one call may ask for; otherwise what the machine has.",
+    "The most bytes that one arena or output of a call may take, where the context's options give no limit; otherwise "
+    "what the machine has.",
     _bytes,
 )
 
@@ -98,7 +100,15 @@ MODELS = Variable(
     Path,
 )
 
+TRACE = Variable(
+    "TILEWORK_TRACE",
+    "the path of a file",
+    "Where the command line writes the full trace of an error, any error; otherwise only the trace of a fault in "
+    "Tilework itself is kept, in a file of its own.",
+    Path,
+)
+
 VARIABLES: Mapping[str, Variable[object]] = {
-    variable.name: variable for variable in (NUM_THREADS, MACHINE, MEMORY_LIMIT, MODELS)
+    variable.name: variable for variable in (NUM_THREADS, MACHINE, MEMORY_LIMIT, TRACE, MODELS)
 }
 """Every variable by its name; the documentation lists them from here."""

@@ -789,7 +789,7 @@ CODES: dict[int, CodeInfo] = {
     1710: CodeInfo(
         "memory limit",
         "A call needs more memory than the limit, or than the machine can give.",
-        "Use smaller dimensions, or raise `memory_limit_bytes`.",
+        "Use smaller dimensions, or raise the limit: `memory_limit` of `tilework.compile`, `memory_limit_bytes` of `ContextOptions`, or `TILEWORK_MEMORY_LIMIT`.",
     ),
     1750: CodeInfo(
         "no thread pool here",
@@ -838,8 +838,8 @@ CODES: dict[int, CodeInfo] = {
     ),
     1764: CodeInfo(
         "code for another processor",
-        "A kernel was to be timed that is made for instructions that this processor does not have.",
-        "Measure on such a machine, or schedule for the host.",
+        "Code was to be run or timed here that is made for instructions that this processor does not have.",
+        "Compile for the host or run it on such a machine; `tilework compile --machine` prints code for any machine.",
     ),
     1765: CodeInfo(
         "probe did not run",
@@ -872,6 +872,11 @@ CODES: dict[int, CodeInfo] = {
         "file not written",
         "A file could not be written; no part of it is left.",
         "Choose a folder that exists and can be written.",
+    ),
+    1902: CodeInfo(
+        "file not read",
+        "A file of input data does not exist or does not hold what it should.",
+        "Give the path of a readable file; `numpy.save` writes `.npy` files.",
     ),
 }
 """Every code. Numbers are grouped by hundreds; each group is documented together."""

@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.runtime.conftest import make_regions
@@ -55,14 +60,46 @@ def test_use_after_closing():
     assert refused.value.code == 1685
 
 
-@pytest.mark.parametrize(
-    "options",
-    [ContextOptions(threads=0), ContextOptions(threads=-1), ContextOptions(memory_limit_bytes=0)],
-)
-def test_settings_that_make_no_sense(options: ContextOptions):
+@pytest.mark.parametrize("name", ["threads", "memory_limit_bytes", "keep_bytes", "spin"])
+@pytest.mark.parametrize("value", [-1, "2", "1G", 1.5, 1e9, True, [1], object(), pytest.param(-(10**5000), id="many")])
+def test_settings_that_make_no_sense(name: str, value: Any):
+    with pytest.raises(UsageError) as caught:
+        ContextOptions(**{name: value})
+    assert caught.value.code == 1002
+    assert caught.value.where == name
+    assert "whole number" in caught.value.hint
+
+
+@pytest.mark.parametrize("settings", [{"threads": 0}, {"threads": 1025}, {"memory_limit_bytes": 0}])
+def test_settings_out_of_range(settings: dict[str, int]):
+    with pytest.raises(UsageError) as caught:
+        ContextOptions(**settings)
+    assert caught.value.code == 1002
+
+
+@pytest.mark.parametrize("options", [5, "threads=2", {"threads": 2}])
+def test_something_else_than_options(options: Any):
     with pytest.raises(UsageError) as caught:
         Context(options)
     assert caught.value.code == 1002
+
+
+def test_whole_numbers_of_numpy_are_settings():
+    with Context(ContextOptions(threads=np.int64(2), memory_limit_bytes=np.uint32(1 << 20), spin=0)) as context:  # pyright: ignore[reportArgumentType]
+        assert context.pool.threads == 2
+
+
+def test_a_limit_of_the_environment_that_makes_no_sense(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TILEWORK_MEMORY_LIMIT", "much")
+    with pytest.raises(UsageError, match="TILEWORK_MEMORY_LIMIT") as caught:
+        Context()
+    assert caught.value.code == 1002
+
+
+@pytest.mark.parametrize("take", [copy.copy, copy.deepcopy, pickle.dumps])
+def test_contexts_are_neither_copied_nor_pickled(take: Callable[[object], object]):
+    with Context() as context, pytest.raises(TypeError, match="make a new one"):
+        take(context)
 
 
 def test_memory_limit(monkeypatch: pytest.MonkeyPatch):

@@ -24,6 +24,7 @@ from tilework.graph.graph import Graph, Value
 from tilework.graph.types import TokenType
 from tilework.graph.verify import verify as verify_graph
 from tilework.machine.finder import machine as machine_named
+from tilework.machine.host import check_runs_here
 from tilework.memory.arenas import place_arenas
 from tilework.ops.registry import operator
 from tilework.passes.pipeline import Pipeline
@@ -138,11 +139,19 @@ def _refuse_what_is_not_compiled(graph: Graph) -> None:
 
 
 def compile_graph(graph: Graph, options: CompileOptions | None = None, context: Context | None = None) -> Executable:
-    """Compile a graph for this machine; code and memory belong to `context` (the process's own by default)."""
+    """Compile a graph and load it; code and memory belong to `context` (the process's own by default).
+
+    Raises `CodegenError` 1764, before anything is compiled, for a machine whose code this processor cannot run.
+    """
     chosen = options or CompileOptions()
+    target = None
+    if chosen.machine != "host":
+        target = machine_named(chosen.machine)
+        check_runs_here(target)
     owner = context if context is not None else default_context()
     stages = Stages()
-    maker = CodeMaker(owner.jit.compile_object)
+    jit = owner.jit
+    maker = CodeMaker(lambda text: jit.compile_object(text, target))
     with _without_collections():
         try:
             done = lower_graph(graph, chosen, stages, maker.add)

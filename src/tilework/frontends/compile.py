@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import cast
 
+from tilework import environment
 from tilework.compiler.compile import Compiled, compile_graph, lower_graph
 from tilework.compiler.options import CompileOptions
 from tilework.errors import UsageError
 from tilework.graph.graph import Graph
-from tilework.numerics import numerics as numerics_level
+from tilework.machine.finder import machine as machine_named
+from tilework.numerics import Level
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
+from tilework.runtime.settings import bad_setting, expect, whole_number
 from tilework.variants import find_variant
 
 Importer = Callable[..., Graph]
@@ -21,29 +24,47 @@ Importer = Callable[..., Graph]
 def load_graph(model: object, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
     """The graph of a model: a path, the bytes or the object of an ONNX model, or a `Graph` as it is.
 
-    `shapes` fixes dimensions of inputs by name. Raises `FrontendError` 11xx for a model that cannot be read, listing
-    every unsupported thing in it; `UsageError` 1008 for an object that no frontend knows.
+    `shapes` fixes dimensions of inputs by name (-1 leaves one free). Raises `FrontendError` 11xx for a model that
+    cannot be read, listing every unsupported thing in it; `UsageError` 1008 for an object that no frontend knows, 1002
+    for shapes that are none.
     """
+    fixed = _checked_shapes(shapes)
     if isinstance(model, Graph):
-        if shapes:
+        if fixed:
             raise UsageError(1008, "shapes cannot be fixed on a Graph; build it with the shapes you want")
         return model
     if isinstance(model, (str, bytes, bytearray, memoryview, os.PathLike)) or type(model).__name__ == "ModelProto":
         importer = cast("Importer", find_variant("tilework.frontends.onnx", "importer", "import_model"))
-        return importer(bytes(model) if isinstance(model, (bytearray, memoryview)) else model, shapes=shapes)
+        copied = isinstance(model, (bytearray, memoryview))
+        return importer(bytes(cast("bytes", model)) if copied else cast("object", model), shapes=fixed)
     raise UsageError(1008, f"no frontend reads a {type(model).__name__}")
 
 
-def options(numerics: str, machine: str, checked: bool, memory_limit: int | None) -> CompileOptions:
-    """Checked options; raises `UsageError` 1002 for a value that makes no sense."""
-    return CompileOptions(numerics_level(numerics).level, machine, checked, memory_limit)
+def options(
+    numerics: Level = "default", machine: str | None = None, checked: bool = False, memory_limit: int | None = None
+) -> CompileOptions:
+    """Checked options. Without a machine, `TILEWORK_MACHINE` names it; without that it is the host.
+
+    Raises `UsageError` 1002 for a value that makes no sense, 1620 for a machine that there is not.
+    """
+    named = machine if machine is not None else environment.read(environment.MACHINE)
+    chosen = CompileOptions(numerics, named if named is not None else "host", checked, memory_limit)
+    if chosen.machine != "host":
+        try:
+            machine_named(chosen.machine)
+        except UsageError as error:
+            name = environment.MACHINE.name
+            where = "machine" if machine is not None else f"environment variable {name}"
+            raise UsageError(error.code, error.message, where=where, hint=error.hint) from None
+    return chosen
 
 
 def compile(  # noqa: A001 - the public name is tilework.compile
     model: object,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
-    numerics: str = "default",
+    numerics: Level = "default",
+    machine: str | None = None,
     checked: bool = False,
     memory_limit: int | None = None,
     context: Context | None = None,
@@ -52,27 +73,54 @@ def compile(  # noqa: A001 - the public name is tilework.compile
 
     Args:
         model: path of an ONNX file, its bytes, a `ModelProto`, or a `Graph`.
-        shapes: input name to shape, to fix dimensions that the model leaves free.
+        shapes: input name to shape, to fix dimensions that the model leaves free; -1 leaves one free.
         numerics: `"strict"`, `"default"` or `"fast"`.
+        machine: the machine to compile for: `"host"` or a name such as `"x86-64-v3"`. This processor must be able to
+            run its code. By default `TILEWORK_MACHINE`, then the host.
         checked: test every access of the generated code (slow).
         memory_limit: bytes that one call's arena and outputs may take together.
         context: where code, threads and memory live; the process's own by default.
 
     Raises:
+        UsageError: 1002, an argument makes no sense; 1008, no frontend reads the model; 1620, no such machine.
         FrontendError: 11xx, the model cannot be read or uses something unsupported (all of it is listed).
-        CodegenError: 16xx, an operation cannot be compiled.
+        CodegenError: 16xx, an operation cannot be compiled; 1764, this processor cannot run the machine's code.
     """
-    graph = load_graph(model, shapes)
-    return compile_graph(graph, options(numerics, "host", checked, memory_limit), context)
+    if context is not None:
+        expect("context", context, Context, "give a tilework.Context, or leave it out")
+    chosen = options(numerics, machine, checked, memory_limit)
+    return compile_graph(load_graph(model, shapes), chosen, context)
 
 
 def lower(
     model: object,
     *,
     shapes: Mapping[str, Sequence[int]] | None = None,
-    numerics: str = "default",
-    machine: str = "host",
+    numerics: Level = "default",
+    machine: str | None = None,
     checked: bool = False,
 ) -> Compiled:
-    """Every stage of a compilation up to LLVM text, for any machine; loads nothing into this process."""
-    return lower_graph(load_graph(model, shapes), options(numerics, machine, checked, None))
+    """Every stage of a compilation up to LLVM text, for any machine; loads nothing into this process.
+
+    Arguments and errors as for `compile`; the host need not be able to run the code.
+    """
+    chosen = options(numerics, machine, checked)
+    return lower_graph(load_graph(model, shapes), chosen)
+
+
+def _checked_shapes(shapes: object) -> dict[str, tuple[int, ...]]:
+    """Shapes as plain integers. Raises `UsageError` 1002 for what is none."""
+    hint = "give a dictionary of input name to shape, e.g. {'x': (1, 3, 320, 320)}"
+    if shapes is None:
+        return {}
+    if not isinstance(shapes, Mapping):
+        raise bad_setting("shapes", shapes, hint)
+    fixed: dict[str, tuple[int, ...]] = {}
+    for name, shape in cast("Mapping[object, object]", shapes).items():
+        if not isinstance(name, str):
+            raise bad_setting("shapes", name, hint)
+        if isinstance(shape, (str, bytes)) or not isinstance(shape, Iterable):
+            raise bad_setting(f"shapes[{name!r}]", shape, hint)
+        extents = cast("Iterable[object]", shape)
+        fixed[name] = tuple(whole_number(f"shapes[{name!r}]", extent, "elements", -1) for extent in extents)
+    return fixed

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tilework.errors import CodegenError
 from tilework.machine.cpu import Cache, CpuMachine
 
 CACHE_FOLDER = Path("/sys/devices/system/cpu/cpu0/cache")
@@ -30,6 +31,19 @@ def detect(caches: Path = CACHE_FOLDER) -> CpuMachine:
         vector_registers=registers,
         caches=read_caches(caches) or _USUAL,
     )
+
+
+def check_runs_here(target: CpuMachine) -> None:
+    """Raises `CodegenError` 1764 where this processor lacks something that code for `target` may use."""
+    host = detect()
+    lacking = sorted(target.available - host.available)
+    if target.architecture != host.architecture:
+        what = f"this processor is {host.architecture}, not {target.architecture}"
+    elif lacking:
+        what = f"this processor lacks {', '.join(lacking)}"
+    else:
+        return
+    raise CodegenError(1764, f"code for {target.name} cannot run here: {what}", where=target.name)
 
 
 def read_caches(folder: Path) -> tuple[Cache, ...]:

@@ -10,11 +10,12 @@ import numpy as np
 
 from tilework.dims import Dim, Symbol
 from tilework.dtypes import DType
-from tilework.errors import CallError
+from tilework.errors import CallError, OutOfMemoryError
 from tilework.plan.protocols import Array
 from tilework.runtime.call_spec import GateInput, GateSpec
 
 _MOST_NAMED = 12
+_NO_COPY = "pass a contiguous, aligned numpy array of the input's type, which needs no copy, or smaller dimensions"
 
 
 @dataclass(frozen=True)
@@ -123,6 +124,9 @@ class ArgumentReader:
                 array = np.asarray(argument, want.numpy)  # pyright: ignore[reportUnknownMemberType]
                 if want.is_integer and not np.array_equal(array.astype(read.dtype), read):
                     raise OverflowError(f"a number does not fit {want}")
+        except MemoryError as problem:
+            text = f"input {given.name}: there is no memory to convert a {kind}: {problem}"
+            raise OutOfMemoryError(1710, text, where=given.name, hint=_NO_COPY) from problem
         except Exception as problem:  # any object may be given, and says no in its own way
             raise CallError(1709, f"input {given.name}: a {kind} is no array: {problem}", where=given.name) from problem
         if array.dtype.kind == "O":
@@ -208,9 +212,21 @@ def _usable(given: GateInput, array: Array, count: Callable[[str, str], None]) -
         return array
     if given.policy.noncontiguous == "refuse":
         raise CallError(1712, f"input {given.name}: the argument is {reason}, and copies are refused", where=given.name)
-    copy = _aligned_copy(array, given.alignment)
+    copy = dense_copy(given, array, reason)
     count(given.name, f"copied: {reason}")
     return copy
+
+
+def dense_copy(given: GateInput, array: Array, reason: str) -> Array:
+    """A dense, aligned copy of an argument that cannot be used for the reason given.
+
+    Raises `OutOfMemoryError` 1710 where there is no memory for it.
+    """
+    try:
+        return _aligned_copy(array, given.alignment)
+    except (MemoryError, ValueError) as problem:  # numpy says the latter of more bytes than can be addressed
+        text = f"input {given.name} of shape {array.shape} is {reason}; a copy needs {array.nbytes} bytes: {problem}"
+        raise OutOfMemoryError(1710, text, where=given.name, hint=_NO_COPY) from problem
 
 
 def _aligned_copy(array: Array, alignment: int) -> Array:

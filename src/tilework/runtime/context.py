@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import NoReturn, Self, TypeVar
 
 from tilework import environment
 from tilework.codegen.cpu.jit import Jit
@@ -15,6 +15,8 @@ from tilework.runtime.forks import in_child
 from tilework.runtime.memory import BlockAllocator, BlockPool
 from tilework.runtime.native import NativeGate
 from tilework.runtime.pool import ThreadPool
+from tilework.runtime.processors import thread_count
+from tilework.runtime.settings import expect, whole_number
 
 Part = TypeVar("Part")
 
@@ -31,6 +33,17 @@ class ContextOptions:
     """The most bytes that one arena or output may need (`TILEWORK_MEMORY_LIMIT`; else what the machine gives)."""
     keep_bytes: int | None = None
     """The most bytes of unused blocks that are kept for later calls."""
+
+    def __post_init__(self) -> None:
+        """Raises `UsageError` 1002 for settings that make no sense."""
+        if self.threads is not None:
+            thread_count(whole_number("threads", self.threads, "threads"))
+        if self.spin is not None:
+            whole_number("spin", self.spin, "pauses", 0)
+        if self.memory_limit_bytes is not None:
+            whole_number("memory_limit_bytes", self.memory_limit_bytes, "bytes")
+        if self.keep_bytes is not None:
+            whole_number("keep_bytes", self.keep_bytes, "bytes", 0)
 
 
 class Context:
@@ -51,15 +64,14 @@ class Context:
         """A context; nothing is started or loaded yet.
 
         Raises:
-            UsageError: 1002 for settings that make no sense.
+            UsageError: 1002 for something else than options, or a memory limit of the environment that makes no sense.
         """
+        if options is not None:
+            expect("options", options, ContextOptions, "give ContextOptions(threads=..., ...)")
         self.options = options if options is not None else ContextOptions()
         limit = self.options.memory_limit_bytes
         if limit is None:
             limit = environment.read(environment.MEMORY_LIMIT)
-        for name, value in (("memory_limit_bytes", limit), ("threads", self.options.threads)):
-            if value is not None and value < 1:
-                raise UsageError(1002, f"{name}={value} must be 1 or more", where=name)
         self._blocks = BlockPool(self.options.keep_bytes, limit)
         self._jit: Jit | None = None
         self._pool: ThreadPool | None = None
@@ -127,6 +139,12 @@ class Context:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "a Context owns threads and loaded code of this process: it can be neither pickled nor copied; "
+            "make a new one where you need it"
+        )
 
     def _after_fork(self) -> None:
         self._lock = threading.RLock()

@@ -255,6 +255,16 @@ class Executable:
             if state.arena is not None:
                 self._context.blocks.give(state.arena)
 
+    def __repr__(self) -> str:
+        inputs, outputs = (", ".join(f"{p.name}: {p.type}" for p in ports) for ports in (self.inputs, self.outputs))
+        return f"<tilework.Executable {self._plan.name!r}: ({inputs}) -> ({outputs})>"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(
+            "an Executable holds machine code loaded into this process: it can be neither pickled nor copied; "
+            "compile the model again where you need it (threads and forked children may share one)"
+        )
+
     # -- how -----------------------------------------------------------------------------------------------------------
     def _take_state(self) -> _State:
         """A state that no other call uses. One whose call does not end well is not handed back."""
@@ -290,7 +300,10 @@ class Executable:
     def _check_limit(self, frame: Frame) -> None:
         needed = self._arena_bytes(frame.words) + self._output_bytes(frame.words)
         if self._memory_limit is not None and needed > self._memory_limit:
-            raise OutOfMemoryError(1710, f"this call needs {needed} bytes and the limit is {self._memory_limit} bytes")
+            raise OutOfMemoryError(
+                1710, f"this call needs {needed} bytes and the limit is {self._memory_limit} bytes",
+                hint="use smaller dimensions, or compile with a larger memory_limit",
+            )  # fmt: skip
 
     def _symbol_values(self, frame: Frame) -> dict[str, int]:
         return {name: int(frame.words[slot]) for name, slot in self._layout.symbols.items()}

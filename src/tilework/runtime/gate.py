@@ -30,7 +30,7 @@ from tilework.dims import Dim, Symbol
 from tilework.errors import CallError, OutOfMemoryError, UsageError
 from tilework.graph.graph import OutputPolicy
 from tilework.plan.protocols import Array
-from tilework.runtime.arguments import Accepted, ArgumentReader
+from tilework.runtime.arguments import Accepted, ArgumentReader, dense_copy
 from tilework.runtime.call_spec import GateInput, GateOutput, GateSpec
 from tilework.runtime.frame import Frame
 from tilework.runtime.memory import RECYCLE_FROM, BlockPool
@@ -245,7 +245,7 @@ class Gate:
                         f"inputs {self.names[changed]} and {self.names[other]} share memory and the call changes it",
                         where=self.names[other],
                     )
-                arrays[other] = array.copy(order="C")
+                arrays[other] = dense_copy(self.spec.inputs[other], array, "in memory that the call changes")
                 frame.words[self.spec.inputs[other].slot] = arrays[other].ctypes.data
                 self._count_one(self.names[other], "copied: overlaps an argument that the call changes")
                 copied = True
@@ -309,6 +309,8 @@ class Gate:
                 return np.empty(shape, dtype)
         except OutOfMemoryError as problem:
             raise OutOfMemoryError(1710, f"output {name} of shape {shape}: {problem.message}", where=name) from None
+        except MemoryError as problem:
+            raise OutOfMemoryError(1710, f"output {name} of shape {shape}: {problem}", where=name) from problem
         raise OutOfMemoryError(
             1710, f"output {name} of shape {shape} needs {size} bytes, the limit is {limit}", where=name
         )

@@ -19,10 +19,11 @@ except ImportError:  # an operating system that does not count
 
 from tilework.codegen.cpu.jit import Jit, LoadedCode
 from tilework.codegen.cpu.kernel import emit_kernel
-from tilework.errors import CodegenError, RunError
+from tilework.errors import RunError
 from tilework.loops.program import Buffer, LoopProgram
 from tilework.machine.cpu import CpuMachine
 from tilework.machine.finder import machine
+from tilework.machine.host import check_runs_here
 from tilework.plan.signature import KernelSignature
 from tilework.runtime.context import Context, ContextOptions
 from tilework.tuning.measure.arguments import Array, Buffers, loaded_bounds, sets_for
@@ -69,15 +70,6 @@ class Built:
     code: LoadedCode
     entry: int
     compile_seconds: float
-
-
-def check_runs_here(target: CpuMachine) -> None:
-    """Raises `CodegenError` 1764 where this processor lacks something that code for `target` may use."""
-    host = machine("host")
-    lacking = sorted(target.available - host.available)
-    if target.architecture != host.architecture or lacking:
-        what = ", ".join(lacking) or f"the architecture {target.architecture}"
-        raise CodegenError(1764, f"code for {target.name} cannot run here: this processor lacks {what}")
 
 
 def build(job: Job, jit: Jit, pool: LoadedCode) -> Built:

@@ -1,0 +1,39 @@
+"""Settings that people give: checked where they are given, refused by a code that says what would do."""
+
+from __future__ import annotations
+
+import operator
+
+from tilework.errors import UsageError
+
+
+def whole_number(name: str, value: object, what: str, least: int = 1) -> int:
+    """The setting `name` as an integer of `least` or more; numpy's integers will do, truth values and text will not.
+
+    `what` says what is counted. Raises `UsageError` 1002.
+    """
+    try:
+        number = operator.index(value)  # type: ignore[arg-type]
+    except TypeError:
+        number = least - 1
+    if isinstance(value, bool) or number < least:
+        raise bad_setting(name, value, f"give a whole number of {what}, {least} or more")
+    return number
+
+
+def expect(name: str, value: object, kind: type, hint: str) -> None:
+    """Raise `UsageError` 1002 unless the setting `name` is of the kind. People may pass what no type checker saw."""
+    if not isinstance(value, kind):
+        raise bad_setting(name, value, hint)
+
+
+def bad_setting(name: str, value: object, hint: str) -> UsageError:
+    """The error of a setting that makes no sense."""
+    return UsageError(1002, f"{name}={_shown(value)} makes no sense", where=name, hint=hint)
+
+
+def _shown(value: object) -> str:
+    if value is None or isinstance(value, (str, int, float)):
+        text = repr(value) if not isinstance(value, int) or abs(value) < 10**40 else "a number of many digits"
+        return text if len(text) <= 60 else f"{text[:57]}..."
+    return f"a {type(value).__name__}"
