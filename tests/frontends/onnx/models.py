@@ -27,7 +27,9 @@ def value(name: str, array_or_type: Any, shape: Shape) -> Any:
 
 
 def graph(
-    nodes: Sequence[NodeProto], inputs: Mapping[str, tuple[Any, Shape]], outputs: Sequence[str],
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, tuple[Any, Shape]],
+    outputs: Sequence[str],
     constants: Mapping[str, Any] | None = None,
 ) -> GraphProto:
     return helper.make_graph(
@@ -38,8 +40,11 @@ def graph(
 
 
 def model(
-    nodes: Sequence[NodeProto], inputs: Mapping[str, tuple[Any, Shape]], outputs: Sequence[str],
-    constants: Mapping[str, Any] | None = None, opset: int = 17,
+    nodes: Sequence[NodeProto],
+    inputs: Mapping[str, tuple[Any, Shape]],
+    outputs: Sequence[str],
+    constants: Mapping[str, Any] | None = None,
+    opset: int = 17,
 ) -> ModelProto:
     return helper.make_model(
         graph(nodes, inputs, outputs, constants), opset_imports=[helper.make_opsetid("", opset)], ir_version=9
@@ -47,8 +52,14 @@ def model(
 
 
 def one_node(
-    operator: str, inputs: Mapping[str, Array], constants: Mapping[str, Any] | None = None, opset: int = 17,
-    outputs: int = 1, symbolic: bool = False, order: Sequence[str] | None = None, **attributes: Any,
+    operator: str,
+    inputs: Mapping[str, Array],
+    constants: Mapping[str, Any] | None = None,
+    opset: int = 17,
+    outputs: int = 1,
+    symbolic: bool = False,
+    order: Sequence[str] | None = None,
+    **attributes: Any,
 ) -> ModelProto:
     """A model of one node; its operands are the inputs, then the constants, unless `order` says otherwise."""
     names = list(order) if order is not None else [*inputs, *(constants or {})]
@@ -56,9 +67,7 @@ def one_node(
     node = helper.make_node(operator, names, results, name="the_node", **attributes)
     shapes: dict[str, tuple[Any, Shape]] = {}
     for name, array in inputs.items():
-        shape: list[int | str | None] = [
-            f"n{extent}" if symbolic and extent != 1 else extent for extent in array.shape
-        ]
+        shape: list[int | str | None] = [f"n{extent}" if symbolic and extent != 1 else extent for extent in array.shape]
         shapes[name] = (array.dtype, shape)
     return model([node], shapes, results, constants, opset)
 

@@ -15,7 +15,10 @@ DOMAIN = "custom"
 
 
 def with_function(
-    nodes: list[Any], calls: list[Any], inputs: list[str], attributes: list[str] | None = None,
+    nodes: list[Any],
+    calls: list[Any],
+    inputs: list[str],
+    attributes: list[str] | None = None,
     defaults: list[AttributeProto] | None = None,
 ) -> ModelProto:
     """A model y = f(x, ...) with a function f of its own."""

@@ -203,9 +203,7 @@ def sorted_nodes(graph_nodes: Iterable[NodeProto]) -> list[NodeProto] | Fault:
         for output in node.output:
             makers.setdefault(output, position)
     makers.pop("", None)
-    needs = [
-        sorted({makers[name] for name in _reads(node) if name in makers}) for node in nodes
-    ]
+    needs = [sorted({makers[name] for name in _reads(node) if name in makers}) for node in nodes]
     if all(need < position for position, wanted in enumerate(needs) for need in wanted):
         return nodes
     order: list[int] = []

@@ -139,7 +139,11 @@ class Emitter:
         return self.apply("reverse", value, dimensions=tuple(dimensions)) if dimensions else value
 
     def pad(
-        self, value: Value, fill: Value | Number, low: Sequence[IntLike], high: Sequence[IntLike],
+        self,
+        value: Value,
+        fill: Value | Number,
+        low: Sequence[IntLike],
+        high: Sequence[IntLike],
         interior: Sequence[int] | None = None,
     ) -> Value:
         inside = tuple(interior) if interior is not None else (0,) * len(low)
@@ -193,8 +197,13 @@ class Emitter:
         return self.dot(a, b, batch, batch, (len(lead) + 1,), (len(lead),))
 
     def dot(
-        self, left: Value, right: Value, left_batch: Sequence[int], right_batch: Sequence[int],
-        left_contracted: Sequence[int], right_contracted: Sequence[int],
+        self,
+        left: Value,
+        right: Value,
+        left_batch: Sequence[int],
+        right_batch: Sequence[int],
+        left_contracted: Sequence[int],
+        right_contracted: Sequence[int],
     ) -> Value:
         for batch, other in zip((*left_batch, *left_contracted), (*right_batch, *right_contracted), strict=True):
             one, two = left.tensor.shape[batch], right.tensor.shape[other]

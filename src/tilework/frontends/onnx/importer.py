@@ -11,13 +11,16 @@ from tilework.frontends.onnx.body import BodyImporter
 from tilework.frontends.onnx.check import structural_faults
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.full_check import checker_words
-from tilework.frontends.onnx.signature import declared_inputs, given_extents, unsupported_operators
+from tilework.frontends.onnx.signature import DeclaredInput, declared_inputs, given_extents, unsupported_operators
 from tilework.frontends.onnx.source import LoadedModel, Source, load
-from tilework.frontends.onnx.symbols import SymbolTable
+from tilework.frontends.onnx.symbols import NearPositions, SymbolTable
 from tilework.frontends.onnx.unify import Unified
 from tilework.graph.graph import Graph
 
 Check = Literal["own", "auto", "full"]
+
+ALWAYS_NEAR = 1
+"""Elements from an end of a free dimension that a slice always takes to be inside: all but one, the last one."""
 
 MOST_RESTARTS = 1000
 """Times that an import starts again after learning that a free dimension has one value or equals another."""
@@ -46,6 +49,9 @@ def import_model(source: Source, shapes: Mapping[str, Sequence[int]] | None = No
     """
     if check not in ("own", "auto", "full"):
         raise UsageError(1002, f"check is {check!r}", hint="use 'own', 'auto' or 'full'")
+    if shapes is not None and not isinstance(shapes, Mapping):  # pyright: ignore[reportUnnecessaryIsInstance]
+        text = f"shapes is {shapes!r}, it must map names of inputs to shapes"
+        raise UsageError(1002, text, hint="write shapes={'x': (1, 3, 224, 224)}")
     model = load(source)
     try:
         return _import(model, dict(shapes or {}), check)
@@ -69,9 +75,23 @@ def _import(model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Chec
     faults += [*found, *wrong]
     if faults:
         raise _error(model, faults, "own")
+    near = NearPositions(ALWAYS_NEAR)
+    try:
+        return _settled(model, inputs, dict(given), near)
+    except FrontendError:
+        if not near.passed_over:
+            raise
+    # extents with minima and maxima in them may be what did not fit
+    return _settled(model, inputs, given, NearPositions(NearPositions.WIDEST))
+
+
+def _settled(
+    model: LoadedModel, inputs: Sequence[DeclaredInput], given: dict[str, int | str], near: NearPositions
+) -> Graph:
+    """Import again and again until nothing more is learnt of the free dimensions."""
     bounds: dict[str, tuple[float, float]] = {}
     for _ in range(MOST_RESTARTS):
-        symbols = SymbolTable(given, bounds)
+        symbols = SymbolTable(given, bounds, near)
         try:
             importer = BodyImporter(model, symbols)
             graph = importer.whole(inputs)

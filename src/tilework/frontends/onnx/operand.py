@@ -23,8 +23,14 @@ class Operand:
     __slots__ = ("array", "dims", "dtype", "name", "shape", "value")
 
     def __init__(
-        self, name: str, dtype: DType, shape: tuple[Dim, ...], *, value: Value | None = None,
-        array: Array | None = None, dims: DimArray | None = None,
+        self,
+        name: str,
+        dtype: DType,
+        shape: tuple[Dim, ...],
+        *,
+        value: Value | None = None,
+        array: Array | None = None,
+        dims: DimArray | None = None,
     ) -> None:
         self.name = name
         self.dtype = dtype

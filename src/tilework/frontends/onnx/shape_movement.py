@@ -55,9 +55,11 @@ def _slice(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
     parts = [slice(None)] * data.ndim
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
         place = node.axis(axis, data.ndim)
-        # -1 counted from the end would wrap in Python: ends before the first element are written as None
-        stop = None if step < 0 and end < -data.shape[place] else end
-        parts[place] = slice(start, stop, step)
+        extent = data.shape[place]
+        # backwards, a start before the first element is the first one, and an end before it is None: -1 would wrap
+        begin = max(start, -extent) if step < 0 and extent else start
+        stop = None if step < 0 and end < -extent else end
+        parts[place] = slice(begin, stop, step)
     return data[tuple(parts)]
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, SupportsIndex, cast
+
+import numpy as np
 
 from tilework.dtypes import DType
 from tilework.errors import Fault
@@ -91,10 +94,19 @@ def given_extents(
         if declared is None:
             faults.append(Fault(1118, where, f"the model has no such input; it has {listed(known) or 'none'}"))
             continue
-        if len(shape) != len(declared.shape):
-            faults.append(Fault(1118, where, f"it has {len(shape)} dimensions, the input has {len(declared.shape)}"))
+        extents = _entries(shape)
+        if extents is None:
+            faults.append(Fault(1118, where, f"it is {shape!r}, it must be a tuple of integers, one per dimension"))
             continue
-        for place, (extent, wanted) in enumerate(zip(shape, declared.shape, strict=True)):
+        if len(extents) != len(declared.shape):
+            faults.append(Fault(1118, where, f"it has {len(extents)} dimensions, the input has {len(declared.shape)}"))
+            continue
+        for place, (entry, wanted) in enumerate(zip(extents, declared.shape, strict=True)):
+            extent = _integer(entry)
+            if extent is None:
+                text = f"dimension {place} is {entry!r}, it must be an integer (-1 leaves it as the model has it)"
+                faults.append(Fault(1118, where, text))
+                continue
             if extent == -1:
                 continue
             if extent < 0 or extent > MOST_ELEMENTS:
@@ -102,10 +114,27 @@ def given_extents(
             elif isinstance(wanted, int):
                 if wanted != extent:
                     faults.append(Fault(1118, where, f"dimension {place} is {extent}, the model has {wanted} there"))
-            elif given.setdefault(wanted.key, int(extent)) != extent:
+            elif given.setdefault(wanted.key, extent) != extent:
                 text = f"dimension {place} ({wanted.stem}) is {extent} here and {given[wanted.key]} before"
                 faults.append(Fault(1118, where, text))
     return given, faults
+
+
+def _entries(shape: object) -> tuple[object, ...] | None:
+    """The entries of a shape as a caller gives it; None where it is no list of anything."""
+    if isinstance(shape, (str, bytes, Mapping)) or not isinstance(shape, Iterable):
+        return None
+    return tuple(cast("Iterable[object]", shape))
+
+
+def _integer(entry: object) -> int | None:
+    """The integer that an entry is (numpy's too); None for booleans, fractions, text and nothing."""
+    if isinstance(entry, (bool, np.bool_)):
+        return None
+    try:
+        return operator.index(cast("SupportsIndex", entry))
+    except TypeError:
+        return None
 
 
 def unsupported_operators(model: ModelProto) -> list[Fault]:

@@ -51,6 +51,8 @@ def load(source: Source) -> LoadedModel:
         return LoadedModel(source, None, "the model given")
     if isinstance(source, (bytes, bytearray, memoryview)):
         return LoadedModel(_parse(bytes(source), "the bytes given"), None, "the bytes given")
+    if source == "":
+        raise FrontendError(1101, "the path of the model is empty", hint="pass the path of an ONNX file")
     path = Path(source)
     try:
         content = path.read_bytes()
@@ -68,7 +70,8 @@ def _parse(content: bytes, called: str) -> ModelProto:
         raise FrontendError(1102, f"{called}: there are no bytes in it")
     if len(content) > LARGEST_MESSAGE:
         raise FrontendError(
-            1102, f"{called}: {len(content)} bytes are more than an ONNX file can hold (2 GiB)",
+            1102,
+            f"{called}: {len(content)} bytes are more than an ONNX file can hold (2 GiB)",
             hint="store the tensors as external data",
         )
     try:

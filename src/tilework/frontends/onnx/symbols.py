@@ -12,6 +12,27 @@ from tilework.dims import Bound, Dim, Symbol, dim
 _RESERVED = frozenset({"max", "min", "measured", "in", "step"})
 
 
+class NearPositions:
+    """How far from an end of a free dimension a constant position of a slice may be to be taken to lie inside it.
+
+    Farther ones are clamped, which is right for every extent, but makes extents of minima and maxima. `passed_over`
+    becomes true where a wider limit (up to `WIDEST`) would have made the extents simpler.
+    """
+
+    WIDEST = 64
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.passed_over = False
+
+    def is_near(self, distance: int) -> bool:
+        """Whether a position this many elements from an end is taken to lie inside."""
+        if distance <= self.limit:
+            return True
+        self.passed_over = self.passed_over or distance <= self.WIDEST
+        return False
+
+
 class SymbolTable:
     """Names, bounds and original spellings of a model's symbols; bounds only ever become tighter.
 
@@ -20,12 +41,16 @@ class SymbolTable:
     """
 
     def __init__(
-        self, given: Mapping[str, int | str] | None = None, bounds: Mapping[str, tuple[Bound, Bound]] | None = None
+        self,
+        given: Mapping[str, int | str] | None = None,
+        bounds: Mapping[str, tuple[Bound, Bound]] | None = None,
+        near: NearPositions | None = None,
     ) -> None:
         """`given`: by key, the extent that a free dimension has, or the key of another that it equals.
 
-        `bounds`: what is known of symbols by name before they appear.
+        `bounds`: what is known of symbols by name before they appear. `near`: what slices may assume.
         """
+        self.near = near or NearPositions(NearPositions.WIDEST)
         self._given = dict(given or {})
         self._known = dict(bounds or {})
         self._symbols: dict[str, Symbol] = {}
@@ -88,6 +113,10 @@ class SymbolTable:
         """Whether value >= least: always, never, or (None) it depends."""
         low, high = value.bounds(self._bounds)
         return True if low >= least else False if high < least else None
+
+    def may_assume_near(self, extent: Dim, distance: int) -> bool:
+        """Whether a slice may take an extent, which is not known to be, to be at least this many elements."""
+        return self.decide_at_least(extent, distance) is None and self.near.is_near(distance)
 
     def require_at_least(self, value: Dim, least: int) -> bool:
         """Tighten a symbol so that value >= least always holds; False where it never does or no one bound says so."""

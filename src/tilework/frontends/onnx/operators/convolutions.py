@@ -29,15 +29,22 @@ def _kernel(node: OnnxNode, value: Value, weight: Value) -> tuple[int, ...]:
 
 def _groups(node: OnnxNode, channels: Dim, weight: Value) -> int:
     groups = node.integer("group", 1)
+    if groups >= 1:  # the weights say how many channels there are, where the input does not
+        require_equal(node.symbols, channels, weight.tensor.shape[1] * groups, "channels of input and weights")
     if groups < 1 or channels % groups != 0 or weight.tensor.shape[0] % groups != 0:
         raise NodeFault(1108, f"attribute 'group' is {groups}; {channels} channels and {weight.type} do not divide")
-    require_equal(node.symbols, channels, weight.tensor.shape[1] * groups, "channels of input and weights")
     return groups
 
 
 def _convolve(
-    node: OnnxNode, value: Value, weight: Value, strides: tuple[int, ...], padding: Pads, groups: int,
-    dilations: tuple[int, ...], spread: tuple[int, ...],
+    node: OnnxNode,
+    value: Value,
+    weight: Value,
+    strides: tuple[int, ...],
+    padding: Pads,
+    groups: int,
+    dilations: tuple[int, ...],
+    spread: tuple[int, ...],
 ) -> Value:
     places = tuple(range(value.tensor.rank))
     return node.emit.apply(
@@ -58,9 +65,7 @@ def _convolution(node: OnnxNode) -> Value:
     size = _kernel(node, value, weight)
     groups = _groups(node, value.tensor.shape[1], weight)
     window = read_window(node, value.tensor.shape[2:], size)
-    found = _convolve(
-        node, value, weight, window.strides, window.padding, groups, window.dilations, (1,) * len(size)
-    )
+    found = _convolve(node, value, weight, window.strides, window.padding, groups, window.dilations, (1,) * len(size))
     return _add_bias(node, found, 2)
 
 

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from tilework import dtypes
-from tilework.dims import Dim, dim, product
+from tilework.dims import Dim, dim
 from tilework.frontends.onnx.converters import Converter
-from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element, finite, fixed_extent
+from tilework.frontends.onnx.positions import check_positions, check_tuples
+from tilework.frontends.onnx.unify import require_equal
 from tilework.graph.graph import Value
 
 _REDUCERS = {"none": "replace", "add": "sum", "mul": "product", "max": "maximum", "min": "minimum"}
@@ -17,17 +18,18 @@ def _gather(node: OnnxNode) -> Value:
     """numpy's take; one index known now is a slice."""
     value, emit = node.value(0), node.emit
     axis = node.axis(node.integer("axis", 0), value.tensor.rank)
+    check_positions(node, 1, value, axis)
     known = node.operand(1).known()
     if known is not None and known.ndim == 0:
         place: Dim = known.reshape(-1)[0]
         extent = value.tensor.shape[axis]
-        if place.is_constant and place.constant < 0:
+        is_constant = place.is_constant
+        if is_constant and place.constant < 0:
             place = extent + place
+        # whether a symbolic index is inside is a condition of the slice, as long as it is known not to wrap
         inside = node.symbols.require_at_least(extent - place, 1)
-        if inside and node.symbols.decide_at_least(place, 0):
+        if is_constant or (inside and node.symbols.decide_at_least(place, 0)):
             return emit.drop_dims(emit.slice_axis(value, axis, place, place + 1), [axis])
-        if extent.is_constant and place.is_constant:
-            raise NodeFault(1119, f"index {place} is outside dimension {axis} of {value.type}")
     return emit.apply("take", value, node.value(1), dimension=axis)
 
 
@@ -43,6 +45,7 @@ def _gather_elements(node: OnnxNode) -> Value:
     axis = node.axis(node.integer("axis", 0), value.tensor.rank)
     limits = list(indices.tensor.shape)
     limits[axis] = value.tensor.shape[axis]
+    check_positions(node, 1, value, axis)
     value = emit.slice(value, [0] * len(limits), limits)
     return emit.apply("take_along_axis", value, indices, dimension=axis)
 
@@ -51,59 +54,42 @@ def _scatter_elements(node: OnnxNode) -> Value:
     value, indices, updates = node.value(0), node.value(1), node.value(2)
     _same_rank(value, indices, updates)
     axis = node.axis(node.integer("axis", 0), value.tensor.rank)
+    check_positions(node, 1, value, axis)
     reducer = _REDUCERS[node.choice("reduction", "none", tuple(_REDUCERS))]
     return node.emit.apply("scatter_along_axis", value, indices, updates, dimension=axis, reducer=reducer)
 
 
-def _flat_index(emit: Emitter, indices: Value, shape: tuple[Dim, ...]) -> Value:
-    """Positions in the flattened leading dims, from index tuples along the last dimension; negative ones wrap."""
-    rank = indices.tensor.rank
-    total: Value | None = None
-    for place, extent in enumerate(shape):
-        entry = emit.drop_dims(emit.slice_axis(indices, rank - 1, place, place + 1), [rank - 1])
-        size = emit.extent(extent, element(entry))
-        entry = emit.apply("select", emit.compare("LT", entry, 0), emit.apply("add", entry, size), entry)
-        total = entry if total is None else emit.apply("add", emit.apply("multiply", total, size), entry)
-    assert total is not None
-    return total
+def _depth(indices: Value) -> int:
+    """Positions in each tuple along the last dimension of the indices (0 where they have none)."""
+    return fixed_extent(indices.tensor.shape[-1], "the last dimension of the indices") if indices.tensor.rank else 0
 
 
 def _gather_nd(node: OnnxNode) -> Value:
-    value, emit = node.value(0), node.emit
-    indices = emit.convert(node.value(1), dtypes.int64)
-    batch = node.integer("batch_dims", 0)
-    depth = fixed_extent(indices.tensor.shape[-1], "the last dimension of the indices") if indices.tensor.rank else 0
-    shape = value.tensor.shape
-    if not 0 <= batch < min(value.tensor.rank, indices.tensor.rank) or not 0 < depth <= len(shape) - batch:
+    value, indices = node.value(0), node.value(1)
+    batch, depth = node.integer("batch_dims", 0), _depth(indices)
+    if not 0 <= batch < min(value.tensor.rank, indices.tensor.rank) or not 0 < depth <= value.tensor.rank - batch:
         raise NodeFault(1119, f"operands {value.type} and {indices.type} with {batch} batch dimensions")
-    lead, picked, rest = shape[:batch], shape[batch : batch + depth], shape[batch + depth :]
-    places = _flat_index(emit, indices, picked)
-    outer = indices.tensor.shape[batch:-1]
-    flat = emit.reshape(value, (product(lead) * product(picked), *rest))
-    if batch:  # each batch element begins where the one before it ends
-        rows = emit.iota((product(lead), product(outer)), 0, dtypes.int64)
-        rows = emit.apply("multiply", rows, emit.extent(product(picked), dtypes.int64))
-        places = emit.apply("add", emit.reshape(places, (product(lead), product(outer))), rows)
-    found = emit.apply("take", flat, emit.reshape(places, (product(lead) * product(outer),)), dimension=0)
-    return emit.reshape(found, (*lead, *outer, *rest))
+    for axis in range(batch):
+        one, other = value.tensor.shape[axis], indices.tensor.shape[axis]
+        require_equal(node.symbols, one, other, f"dimension {axis} of {value.type} and of {indices.type}")
+    check_tuples(node, 1, value, range(batch, batch + depth))
+    return node.emit.apply("gather_nd", value, indices, batch_dimensions=batch)
 
 
 def _scatter_nd(node: OnnxNode) -> Value:
-    value, updates, emit = node.value(0), node.value(2), node.emit
-    indices = emit.convert(node.value(1), dtypes.int64)
+    value, indices, updates = node.value(0), node.value(1), node.value(2)
     reducer = _REDUCERS[node.choice("reduction", "none", tuple(_REDUCERS))]
-    depth = fixed_extent(indices.tensor.shape[-1], "the last dimension of the indices") if indices.tensor.rank else 0
-    shape = value.tensor.shape
-    if not 0 < depth <= len(shape):
+    depth = _depth(indices)
+    if not 0 < depth <= value.tensor.rank:
         raise NodeFault(1119, f"operands {value.type} and {indices.type}")
-    picked, rest = shape[:depth], product(shape[depth:])
-    count = product(indices.tensor.shape[:-1])
-    places = emit.reshape(_flat_index(emit, indices, picked), (count, 1))
-    flat = emit.apply(
-        "scatter_along_axis", emit.reshape(value, (product(picked), rest)), emit.broadcast(places, (count, rest)),
-        emit.reshape(updates, (count, rest)), dimension=0, reducer=reducer,
-    )  # fmt: skip
-    return emit.reshape(flat, shape)
+    wanted = (*indices.tensor.shape[:-1], *value.tensor.shape[depth:])
+    if updates.tensor.rank != len(wanted):
+        text = f"the updates {updates.type} must have shape [{', '.join(map(str, wanted))}]"
+        raise NodeFault(1119, text)
+    for axis, (one, other) in enumerate(zip(updates.tensor.shape, wanted, strict=True)):
+        require_equal(node.symbols, one, other, f"dimension {axis} of the updates and of what the indices name")
+    check_tuples(node, 1, value, range(depth))
+    return node.emit.apply("scatter_nd", value, indices, updates, reducer=reducer)
 
 
 def _one_hot(node: OnnxNode) -> Value:
@@ -118,9 +104,10 @@ def _one_hot(node: OnnxNode) -> Value:
         raise NodeFault(1119, f"the off and on values are {values.type}, they must be two numbers in one dimension")
     rank = indices.tensor.rank
     axis = node.axis(node.integer("axis", -1), rank + 1)
-    if element(indices).is_floating:
+    wraps = element(indices).kind != "unsigned"
+    if element(indices).is_floating or element(indices).bits < 32:  # a depth may be larger than a narrow type holds
         indices = emit.convert(indices, dtypes.int64)
-    if element(indices).kind == "signed":
+    if wraps:
         wrapped = emit.apply("add", indices, emit.extent(extent, element(indices)))
         indices = emit.apply("select", emit.compare("LT", indices, 0), wrapped, indices)
     spread = emit.expand_dims(indices, [axis])

@@ -117,6 +117,8 @@ def one_hot_of(emit: Emitter, places: Value, depth: Value, axis: int) -> Value:
 def _hardmax(node: OnnxNode) -> Value:
     value, emit = node.value(0), node.emit
     flat, axis = _over_axis(node, value)
+    if flat.tensor.shape[axis] == 0:
+        return value
     place = emit.apply("arg_reduce", flat, dimension=axis, direction="maximum", keep_dimensions=True, last=False)
     return emit.reshape(emit.convert(one_hot_of(emit, place, flat, axis), element(value)), value.tensor.shape)
 

@@ -35,7 +35,7 @@ def reshaped(node: OnnxNode, shape: tuple[Dim, ...], wanted: Sequence[Dim], zero
                 found[place] = shape[place]
     free = [place for place, extent in enumerate(found) if extent == -1]
     if len(free) > 1 or any(e.is_constant and e.constant < -1 for e in found):
-        text = ', '.join(map(str, wanted))
+        text = ", ".join(map(str, wanted))
         raise NodeFault(1119, f"the new shape [{text}] has more than one -1 or a negative extent")
     total = product(shape)
     if free:

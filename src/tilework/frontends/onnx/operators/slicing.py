@@ -10,9 +10,6 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.graph.graph import Value
 
-NEAR = 64
-"""Positions up to this far from an end of a free dimension are taken to lie inside it; farther ones are clamped."""
-
 TO_THE_END = 10**9
 """Ends from here on mean the end: no extent is as large, and a symbol bounded by one keeps that as a rule."""
 
@@ -54,15 +51,18 @@ def slice_of(
             last[axis] = simplify(maximum(first[axis], _clamped(node, end, extent, is_start=False)))
             strides[axis] = min(step, 2**31)
             continue
-        begin = _clamped_backward(node, start, extent)
-        stop = _clamped_backward(node, end, extent)
-        count = simplify(maximum(0, (begin - stop).ceildiv(-step)))
-        strides[axis] = min(-step, 2**31)
+        begin = _clamped_backward(node, start, extent, is_start=True)
+        stop = _clamped_backward(node, end, extent, is_start=False)
+        stride = min(-step, 2**31)
+        count = simplify(maximum(0, (begin - stop).ceildiv(stride)))
+        strides[axis] = stride
         backward.append(axis)
         if count == 0:
             last[axis] = dim(0)
             continue
-        first[axis] = simplify(begin - (count - 1) * -step)
+        # from the last element picked to the first one; of none, an empty range that lies inside
+        span = simplify(maximum(0, (count - 1) * stride + 1))
+        first[axis] = simplify(begin + 1 - span)
         last[axis] = simplify(begin + 1)
     return node.emit.reverse(node.emit.slice(value, first, last, strides), backward)
 
@@ -78,9 +78,9 @@ def _from_front(node: OnnxNode, position: Dim, extent: Dim) -> Dim:
 def _clamped(node: OnnxNode, position: Dim, extent: Dim, is_start: bool) -> Dim:
     """A start or end of a forward slice, brought into 0..extent.
 
-    A symbolic extent is bounded so that the position needs no clamping, where it counts a few elements from an end
-    (all but the first, the last two) or stands for the end: the expressions stay linear, so that shifted slices have
-    equal shapes, and a call outside the bound is refused with a message.
+    A symbolic extent is bounded so that the position needs no clamping, where it is near an end (all but the first;
+    see `NearPositions`) or stands for the end: the expressions stay linear, so that shifted slices have equal shapes,
+    and a call outside the bound is refused with a message.
     """
     symbols = node.symbols
     found = _from_front(node, position, extent)
@@ -88,17 +88,19 @@ def _clamped(node: OnnxNode, position: Dim, extent: Dim, is_start: bool) -> Dim:
         place = position.constant
         if place >= TO_THE_END:
             symbols.require_at_least(position - extent, 0)
-        elif -NEAR <= place < 0 or (is_start and 0 < place <= NEAR):
-            symbols.require_at_least(extent - abs(place), 0)
+        elif (place < 0 or (is_start and place > 0)) and symbols.may_assume_near(extent, abs(place)):
+            symbols.require_at_least(extent, abs(place))
     return symbols.simplify(maximum(0, minimum(found, extent)))
 
 
-def _clamped_backward(node: OnnxNode, position: Dim, extent: Dim) -> Dim:
-    """A start or end of a backward slice, brought into -1..extent - 1."""
+def _clamped_backward(node: OnnxNode, position: Dim, extent: Dim, is_start: bool) -> Dim:
+    """A start or end of a backward slice: a start is brought into 0..extent - 1, an end into -1..extent - 1."""
     symbols = node.symbols
     found = _from_front(node, position, extent)
     if position.is_constant and not extent.is_constant and position.constant >= TO_THE_END:
         symbols.require_at_least(position - extent, 0)
+    if is_start:  # of an empty dimension the start is -1
+        return symbols.simplify(minimum(extent - 1, maximum(0, found)))
     return symbols.simplify(maximum(-1, minimum(found, extent - 1)))
 
 
