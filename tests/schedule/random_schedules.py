@@ -464,6 +464,7 @@ class Drawer:
             "fuse": lambda: self._pair(loops),
             "tile": lambda: (*self._pair(loops), int(rng.integers(1, 4)), int(rng.integers(1, 4))),
             "unroll": lambda: (loop,),
+            "fission": lambda: (loop,),
             "vectorize": lambda: (loop,),
             "parallel": lambda: (loop,),
             "compute_inline": lambda: (pick(stages),),

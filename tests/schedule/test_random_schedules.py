@@ -192,7 +192,7 @@ PLANTED: dict[str, Plant] = {
 def test_planted_bugs_are_seen(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     PLANTED[bug](monkeypatch)
     counts: Counter[tuple[str, bool]] = Counter()
-    for seed in range(200):
+    for seed in range(600):
         try:
             compare(*random_schedule(seed, counts), seed)
         except (AssertionError, TileworkError):

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
-from tilework.dims import Bound, Dim, dim, symbol_bounds
-from tilework.loops.expressions import Expression, substitute
+from tilework.dims import Bound, Bounds, Dim, dim, symbol_bounds
+from tilework.loops.expressions import Expression, Index, Load
+from tilework.loops.expressions import rewrite as rewrite_expression
 from tilework.loops.program import (
     Access,
     AsyncCopy,
@@ -66,19 +67,40 @@ def statement_names(program: LoopProgram) -> set[str]:
 
 
 # -- variables and guards ----------------------------------------------------------------------------------------------
-def replace_variables(node: Node, values: Mapping[str, Dim], over: Mapping[str, tuple[str, ...]] = _NOTHING) -> Node:
+def replace_variables(
+    node: Node,
+    values: Mapping[str, Dim],
+    over: Mapping[str, tuple[str, ...]] = _NOTHING,
+    bounds: Bounds | None = None,
+) -> Node:
     """Replace loop variables by dims everywhere below a node.
 
     `over`: the loops that a reduction over a variable is over afterwards; where it says nothing, those of the new dim.
+    `bounds` of names decide quotients and remainders on the way.
     """
     table = dict(values)
     memo: dict[int, Expression] = {}
 
-    def access(target: Access) -> Access:
-        return Access(target.buffer, tuple(i.substitute(table) for i in target.index))
+    def dim_of(found: Dim) -> Dim:
+        moved = found.substitute(table)
+        return moved if bounds is None or moved == found else moved.simplify(bounds)
 
     def dims(found: Iterable[Dim]) -> tuple[Dim, ...]:
-        return tuple(d.substitute(table) for d in found)
+        return tuple(map(dim_of, found))
+
+    def access(target: Access) -> Access:
+        return Access(target.buffer, dims(target.index))
+
+    def leaf(found: Expression) -> Expression:
+        match found:
+            case Load():
+                index = dims(found.index)
+                return found if index == found.index else Load(found.buffer, index, found.dtype)
+            case Index():
+                value = dim_of(found.value)
+                return found if value == found.value else Index(value, found.dtype)
+            case _:
+                return found
 
     def reduced(old: str) -> Iterable[str]:
         if old in over:
@@ -91,7 +113,7 @@ def replace_variables(node: Node, values: Mapping[str, Dim], over: Mapping[str, 
                 return replace(
                     found,
                     targets=tuple(map(access, found.targets)),
-                    values=tuple(substitute(v, table, memo=memo) for v in found.values),
+                    values=tuple(rewrite_expression(v, leaf, memo) for v in found.values),
                     reduction=tuple(dict.fromkeys(new for old in found.reduction for new in reduced(old))),
                     guards=dims(found.guards),
                 )
@@ -101,7 +123,7 @@ def replace_variables(node: Node, values: Mapping[str, Dim], over: Mapping[str, 
                 moved = access(found.target), access(found.source)
                 return replace(found, target=moved[0], source=moved[1], guards=dims(found.guards))
             case Loop():
-                return replace(found, extent=found.extent.substitute(table))
+                return replace(found, extent=dim_of(found.extent))
             case Storage():
                 shape = dims(found.buffer.shape)
                 if shape == found.buffer.shape:

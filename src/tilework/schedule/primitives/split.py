@@ -7,12 +7,13 @@ serial i < 100            serial i.outer < 13
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tilework.dims import dim
 from tilework.loops.program import Loop, replace_node, walk
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import add_guard, instructions, loop_names, replace_variables
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
@@ -26,6 +27,7 @@ class Split(Primitive):
     """
 
     name: ClassVar[str] = "split"
+    looks_at: ClassVar[Reach] = "nest"
     loop: str
     factor: int
     outer: str = ""
@@ -62,7 +64,8 @@ class Split(Primitive):
         loop = setting.loop(self.loop)
         outer, inner = self._names()
         value = dim(outer) * self.factor + dim(inner)
-        body = replace_variables(loop.body, {self.loop: value}, {self.loop: (outer, inner)})
+        bounds = {inner: (0, self.factor - 1), outer: (0, math.inf)}
+        body = replace_variables(loop.body, {self.loop: value}, {self.loop: (outer, inner)}, bounds)
         if loop.extent % self.factor != 0:
             body = add_guard(body, loop.extent - 1 - value)
         pieces = loop.extent.ceildiv(self.factor)
