@@ -157,8 +157,9 @@ def test_where_the_damage_is_found() -> None:
 
 # -- files -------------------------------------------------------------------------------------------------------------
 def test_files_that_cannot_be_read(tmp_path: Path) -> None:
-    for path in (tmp_path / "none.onnx", tmp_path, "a\0b"):
+    for path in (tmp_path / "none.onnx", tmp_path, "a\0b", ""):
         assert codes_of(path) == {1101}
+    assert "is empty" in faults_of("")[0][1]
     (tmp_path / "empty.onnx").write_bytes(b"")
     assert codes_of(tmp_path / "empty.onnx") == {1102}
 

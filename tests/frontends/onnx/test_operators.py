@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto, helper
 
-from tests.frontends.onnx.models import assert_close, check_against_reference, codes_of, model, one_node, run
+from tests.frontends.onnx.models import assert_close, check_against_reference, codes_of, model, one_node, reference, run
+from tilework.frontends.onnx.importer import import_model
 
 
 @pytest.fixture
@@ -83,6 +84,7 @@ def test_mod_both_ways() -> None:
     assert_close(
         run(one_node("Mod", {"x": x / 2, "y": y / 4}, fmod=1), {"x": x / 2, "y": y / 4}), [np.fmod(x / 2, y / 4)]
     )
+    assert codes_of(one_node("Mod", {"x": x / 2, "y": y / 4})) == {1108}
 
 
 def test_integer_division_truncates() -> None:
@@ -176,6 +178,59 @@ def test_slices_clamp_as_numpys_do(random: np.random.Generator, starts: Any, end
     expected = x[starts[0] : None if ends[0] == -(2**63) else ends[0] : steps[0]]
     assert_close(run(one_node("Slice", {"x": x}, constants), {"x": x}), [expected])
     assert_close(run(one_node("Slice", {"x": x}, constants, symbolic=True), {"x": x}), [expected])
+
+
+@pytest.mark.parametrize(
+    ("start", "end", "step", "wanted"),
+    [
+        # a start before the first element is clamped to it, an end to the place before it
+        (-100, -200, -1, [0]), (-8, -100, -3, [0]), (-100, 2, -1, []), (-7, -8, -1, [0]), (3, 3, -1, []),
+        (100, 20, -1, []), (6, -100, -100, [6]), (2**62, -(2**62), -100, [6]), (0, 100, -1, []),
+        (-20, 3, 1, [0, 1, 2]), (-20, -5, 1, [0, 1]), (-20, -30, 1, []), (20, 30, 1, []), (-3, 2**62, 2, [4, 6]),
+    ],
+)  # fmt: skip
+def test_positions_of_slices_are_clamped(start: int, end: int, step: int, wanted: list[int]) -> None:
+    x = np.arange(7, dtype=np.float32)
+    constants = {"s": np.array([start]), "e": np.array([end]), "a": np.array([0]), "t": np.array([step])}
+    for symbolic in (False, True):
+        (got,) = run(one_node("Slice", {"x": x}, constants, symbolic=symbolic), {"x": x})
+        np.testing.assert_array_equal(got, wanted)
+    known = model(
+        [helper.make_node("Slice", ["k", *constants], ["p"]), helper.make_node("Add", ["p", "z"], ["y"])],
+        {"z": (np.int64, [1])}, ["y"], {"k": np.arange(7), **constants},
+    )  # fmt: skip
+    np.testing.assert_array_equal(run(known, {"z": np.zeros(1, np.int64)})[0], wanted)
+
+
+@pytest.mark.parametrize("step", [-1, -2, -3, -100, 1, 3])
+def test_slices_of_every_short_extent(step: int) -> None:
+    ends = (-100, -6, -3, -1, 0, 2, 5, 100)
+    for start in ends:
+        for end in ends:
+            constants = {"s": np.array([start]), "e": np.array([end]), "a": np.array([0]), "t": np.array([step])}
+            proto = model(
+                [helper.make_node("Slice", ["x", *constants], ["y"])], {"x": (np.int64, ["n"])}, ["y"], constants
+            )
+            imported = import_model(proto, check="own")
+            for extent in range(imported.symbols[0].lower, 8):
+                low, high = (0, extent) if step > 0 else (0, extent - 1)
+                first = min(max(start + extent if start < 0 else start, low), high)
+                low, high = (0, extent) if step > 0 else (-1, extent - 1)
+                last = min(max(end + extent if end < 0 else end, low), high)
+                x = np.arange(extent)
+                np.testing.assert_array_equal(run(imported, {"x": x})[0], list(range(first, last, step)))
+
+
+def test_a_grouped_convolution_fixes_the_channels(random: np.random.Generator) -> None:
+    x, w = numbers(random, 2, 4, 5, 5), numbers(random, 6, 2, 3, 3)
+    proto = model(
+        [helper.make_node("Conv", ["x", "w"], ["y"], group=2)], {"x": (np.float32, ["b", "c", "h", "v"])}, ["y"],
+        {"w": w},
+    )  # fmt: skip
+    assert import_model(proto, check="own").inputs[0].tensor.shape[1] == 4
+    assert_close(run(proto, {"x": x}), reference(proto, {"x": x}), 1e-4)
+    assert codes_of(one_node("Conv", {"x": numbers(random, 2, 5, 5, 5)}, {"w": w}, group=2)) == {1119}
+    assert codes_of(one_node("Conv", {"x": x}, {"w": w[:5]}, group=2)) == {1108}
 
 
 @pytest.mark.parametrize("mode", ["constant", "reflect", "edge", "wrap"])

@@ -10,6 +10,7 @@ from onnx import TensorProto, helper
 
 from tests.frontends.onnx.models import assert_close, codes_of, faults_of, model, one_node, run
 from tilework.dims import Symbol, dim
+from tilework.errors import UsageError
 from tilework.frontends.onnx.importer import import_model
 from tilework.graph.graph import Graph
 
@@ -156,6 +157,20 @@ def test_an_end_that_may_clamp_stays_a_minimum(random: np.random.Generator) -> N
         assert_close(run(graph, {"x": x}), [x[:4]])
 
 
+def test_a_start_far_from_the_end_bounds_nothing_unless_shapes_need_it(random: np.random.Generator) -> None:
+    constants = {"s": np.array([-20]), "e": np.array([2**62]), "a": np.array([1])}
+    last = helper.make_node("Slice", ["x", "s", "e", "a"], ["l"])
+    graph = imported([last, helper.make_node("Relu", ["l"], ["y"])], ["n", "t"], constants)
+    for extent in (0, 3, 20, 25):
+        x = random.standard_normal((2, extent)).astype(np.float32)
+        assert_close(run(graph, {"x": x}), [np.maximum(x[:, -20:], 0)])
+    # 20 numbers are added: there must be as many
+    constants["p"] = np.ones((1, 20), np.float32)
+    graph = imported([last, helper.make_node("Add", ["l", "p"], ["y"])], ["n", "t"], constants)
+    assert output_shape(graph) == ["n", "20"]
+    assert next(symbol for symbol in graph.symbols if symbol.name == "t").lower == 20
+
+
 def test_free_dims_that_meet_are_one(random: np.random.Generator) -> None:
     proto = model(
         [helper.make_node("Add", ["x", "z"], ["s"]), helper.make_node("Concat", ["s", "x"], ["y"], axis=1)],
@@ -185,6 +200,34 @@ def test_given_shapes(random: np.random.Generator) -> None:
     for shapes in ({"q": (1,)}, {"x": (1,)}, {"x": (-2, 3)}, {"x": (1, 2), "z": (3, 4)}, {"x": (2**60, 1)}):
         assert codes_of(proto, shapes=shapes) == {1118}
     assert len(faults_of(proto, shapes={"q": (1,), "x": (1,)})) == 2
+    alike: list[Any] = [[2, 5], np.array([2, 5]), (np.int32(2), 5)]
+    for shape in alike:
+        assert import_model(proto, {"x": shape}, check="own").inputs[0].tensor.shape == (2, 5)
+
+
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ((2.5, 3), "dimension 0 is 2.5"), ((None, 3), "dimension 0 is None"), ((2, True), "dimension 1 is True"),
+        ("23", "it is '23'"), (5, "it is 5"), (None, "it is None"), ((2, "3"), "dimension 1 is '3'"), ({2: 3}, "it is"),
+        ((np.float32(2), 3), "it must be an integer"), ((np.bool_(True), 3), "it must be an integer"),
+    ],
+)  # fmt: skip
+def test_shapes_that_are_none(shape: Any, said: str) -> None:
+    inputs: dict[str, Any] = {"x": (np.float32, ["n", "k"])}
+    proto = model([helper.make_node("Relu", ["x"], ["y"])], inputs, ["y"])
+    ((code, text),) = faults_of(proto, shapes={"x": shape})
+    assert code == 1118
+    assert said in text
+    assert "shape of x" in text
+
+
+@pytest.mark.parametrize("shapes", [5, [], (2, 3), "x", [("x", (2, 3))]])
+def test_shapes_must_be_by_name(shapes: Any) -> None:
+    with pytest.raises(UsageError) as caught:
+        import_model(model([helper.make_node("Relu", ["x"], ["y"])], {"x": (np.float32, ["n"])}, ["y"]), shapes)
+    assert caught.value.code == 1002
+    assert "shapes" in str(caught.value)
 
 
 def test_shapes_that_depend_on_data_are_refused_by_name() -> None:
