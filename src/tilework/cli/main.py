@@ -1,21 +1,16 @@
-"""`tilework`: the command group, and how errors reach a person.
-
-Exit codes: 0 fine; 1 a check or comparison failed; 2 wrong use of the command; 3 the model or its inputs are wrong;
-4 it could not be compiled; 5 it failed while it ran; 130 interrupted.
-"""
+"""`tilework`: the command group, and the one place where a command ends."""
 
 from __future__ import annotations
 
-import json
 import os
 import sys
-import tempfile
-import traceback
-from typing import Any, cast
+from typing import cast
 
 import click
 
-from tilework.errors import CallError, CodegenError, FrontendError, RunError, TileworkError, UsageError
+from tilework import environment
+from tilework.cli.failures import BROKEN_OUTPUT, EXIT_CODES, INTERRUPTED, output_failed, say, tell, tell_unexpected
+from tilework.errors import OutOfMemoryError, TileworkError, UsageError
 from tilework.variants import find_variant, list_variants
 
 COMMANDS = "tilework.cli.commands"
@@ -35,60 +30,46 @@ class Commands(click.Group):
         return cast("click.Command", find_variant(COMMANDS, cmd_name, "command"))
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tilework")
+_CODES = "\n".join(f"{code:>5}  {meaning}" for code, meaning in EXIT_CODES.items())
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    epilog=f"\b\nExit codes:\n{_CODES}",
+)
+@click.version_option(package_name="tilework", prog_name="tilework")
 def tilework() -> None:
     """Compile and run tensor models on this machine."""
-
-
-def exit_code(error: TileworkError) -> int:
-    """The process's exit code for an error."""
-    match error:
-        case UsageError():
-            return 2
-        case FrontendError() | CallError():
-            return 3
-        case CodegenError():
-            return 4
-        case RunError():
-            return 5
-        case _:
-            return 4
+    for name in environment.unknown():
+        say(f"note: nothing reads the environment variable {name}")
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run the command line; ends the process with one of the exit codes above."""
+    """Run the command line; ends the process with one of `EXIT_CODES` unless all went well."""
+    given = arguments if arguments is not None else sys.argv[1:]
+    as_json = "--json" in given
     try:
-        tilework.main(arguments, standalone_mode=False)
+        tilework.main(given, standalone_mode=False)
+        if sys.stdout is not None:  # pyright: ignore[reportUnnecessaryComparison] - it is None where it was closed
+            sys.stdout.flush()
     except click.ClickException as error:
         error.show()
-        sys.exit(2)
-    except click.Abort:
-        _say("interrupted")
-        sys.exit(130)
-    except KeyboardInterrupt:
-        _say("interrupted")
-        sys.exit(130)
+        sys.exit(tell(UsageError(1002, error.format_message()), as_json, said=True))
+    except (click.Abort, KeyboardInterrupt):
+        say("interrupted")
+        sys.exit(INTERRUPTED)
     except TileworkError as error:
-        report = _trace_file()
-        if "--json" in (arguments if arguments is not None else sys.argv[1:]):
-            found: dict[str, Any] = {"code": f"TW{error.code}", "message": error.message, "where": error.where}
-            click.echo(json.dumps({"error": {**found, "do": error.hint}}))
-        _say(str(error))
-        _say(f"  (full trace: {report})")
-        sys.exit(exit_code(error))
-    except BrokenPipeError:
-        # whoever read our output has gone; nothing more can be said
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
-
-
-def _say(text: str) -> None:
-    click.echo(text, err=True)
-
-
-def _trace_file() -> str:
-    """Write the trace of the current exception to a file of its own, and return its path."""
-    with tempfile.NamedTemporaryFile("w", prefix="tilework-trace-", suffix=".txt", delete=False) as file:
-        traceback.print_exc(file=file)
-    return file.name
+        sys.exit(tell(error, as_json))
+    except MemoryError as error:
+        sys.exit(tell(OutOfMemoryError(1710, f"there is no memory left: {error}".rstrip(": ")), as_json))
+    except OSError as error:
+        if not output_failed(error):
+            sys.exit(tell_unexpected(error, as_json))
+        if not isinstance(error, BrokenPipeError):  # else whoever read our output has gone: there is nothing to say
+            say(f"[TW1901] the output cannot be written: {error.strerror}")
+        # what is still buffered would be tried again, and fail again, while the interpreter ends
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        sys.exit(BROKEN_OUTPUT)
+    except Exception as error:  # noqa: BLE001 - this is where every fault of ours becomes a message
+        sys.exit(tell_unexpected(error, as_json))

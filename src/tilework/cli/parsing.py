@@ -1,49 +1,95 @@
-"""Reading what people type: shapes, input files, thread counts."""
+"""Reading what people type: shapes, input files; and making the inputs that they do not give."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import math
+import re
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 
 from tilework.dims import dim, symbol_bounds
-from tilework.errors import CallError, UsageError
+from tilework.errors import FileFormatError, OutOfMemoryError, UsageError
 from tilework.graph.graph import Graph
 from tilework.graph.types import TensorType
 
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+_SHAPE = re.compile(r"(?:[0-9]{1,18}(?:x[0-9]{1,18})*)?")
+
 
 def shapes(texts: Iterable[str]) -> dict[str, tuple[int, ...]]:
-    """`NAME=1x3x320x320` for each input; raises `UsageError` 1002."""
+    """`NAME=1x3x320x320` for each input (`NAME=` for a scalar); raises `UsageError` 1002."""
     found: dict[str, tuple[int, ...]] = {}
     for text in texts:
         name, equals, extents = text.rpartition("=")
-        parts = extents.split("x") if extents else []
-        if not equals or not name or not all(part.isdecimal() for part in parts):
-            raise UsageError(1002, f"--shape {text!r} is not NAME=1x3x320x320")
-        found[name] = tuple(int(part) for part in parts)
+        if not equals or not name or not _SHAPE.fullmatch(extents):
+            raise UsageError(1002, f"--shape {text!r} is not NAME=1x3x320x320", where="--shape")
+        if name in found:
+            raise UsageError(1002, f"--shape is given twice for {name!r}", where="--shape", hint="give one of them")
+        found[name] = tuple(int(part) for part in extents.split("x")) if extents else ()
     return found
 
 
-def input_files(texts: Iterable[str]) -> dict[str, np.ndarray[Any, Any]]:
-    """`NAME=FILE.npy` for each input, read without unpickling anything; raises `UsageError` 1002, `CallError` 1706."""
-    found: dict[str, np.ndarray[Any, Any]] = {}
+def input_paths(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
+    """Each `NAME=FILE.npy` cut at its equals signs (names and paths may hold some); raises `UsageError` 1002."""
+    found: list[tuple[str, ...]] = []
     for text in texts:
-        name, equals, file = text.rpartition("=")
-        if not equals or not name:
-            raise UsageError(1002, f"--input {text!r} is not NAME=FILE.npy")
-        try:
-            found[name] = np.load(Path(file), allow_pickle=False)
-        except (OSError, ValueError) as error:
-            raise CallError(1706, f"{file} is no readable .npy file: {error}", where=name) from None
+        parts = tuple(text.split("="))
+        if len(parts) < 2 or not parts[0] or not parts[-1]:
+            raise UsageError(1002, f"--input {text!r} is not NAME=FILE.npy", where="--input")
+        found.append(parts)
+    return tuple(found)
+
+
+def input_files(given: Iterable[tuple[str, ...]], graph: Graph) -> dict[str, Array]:
+    """The arrays of `input_paths`, read without unpickling anything.
+
+    Raises `UsageError` 1001 for an input that the graph does not have, 1002 for one given twice, and `FileFormatError`
+    1902 for a file that cannot be read.
+    """
+    types = {value.name: value.type for value in graph.inputs}
+    found: dict[str, Array] = {}
+    for parts in given:
+        cuts = range(1, len(parts))
+        cut = next((cut for cut in reversed(cuts) if "=".join(parts[:cut]) in types), 1)
+        name, path = "=".join(parts[:cut]), "=".join(parts[cut:])
+        if name not in types:
+            hint = f"its inputs are: {', '.join(types) or 'none'}"
+            raise UsageError(1001, f"the model has no input {name!r}", where="--input", hint=hint)
+        if name in found:
+            raise UsageError(1002, f"--input is given twice for {name!r}", where="--input", hint="give one of them")
+        found[name] = _read(Path(path), name)
+        kind = types[name]
+        if found[name].dtype.kind == "V" and isinstance(kind, TensorType):  # a type that .npy files have no word for
+            found[name] = _as_stored(found[name], kind)
     return found
 
 
-def random_inputs(graph: Graph, given: dict[str, np.ndarray[Any, Any]], seed: int) -> dict[str, np.ndarray[Any, Any]]:
+def _read(path: Path, name: str) -> Array:
+    try:
+        found: object = np.load(path, allow_pickle=False)
+    except Exception as error:  # noqa: BLE001 - numpy raises whatever its header parser does
+        reason = getattr(error, "strerror", None) or str(error) or type(error).__name__
+        raise FileFormatError(1902, f"cannot read {str(path)!r} as a .npy file: {reason}", where=name) from None
+    if not isinstance(found, np.ndarray):
+        raise FileFormatError(
+            1902, f"{str(path)!r} is an archive of arrays, not one", where=name, hint="save one of them with numpy.save"
+        )
+    return cast("Array", found)
+
+
+def _as_stored(array: Array, kind: TensorType) -> Array:
+    return array.view(kind.dtype.numpy) if array.dtype.itemsize == kind.dtype.itemsize else array
+
+
+def random_inputs(graph: Graph, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
     """The given inputs, and random ones for the rest: free dimensions that no given input fixes are 1.
 
-    Floating types are standard normal, integers are 0 or 1 (valid wherever they are used as an index).
+    Floating types are standard normal, integers are 0 or 1 (valid wherever they are used as an index). Raises
+    `UsageError` 1002 where these sizes make a shape negative, `OutOfMemoryError` 1710 where there is no memory.
     """
     rng = np.random.default_rng(seed)
     values = {name: max(1, int(low)) for name, (low, _) in symbol_bounds(graph.symbols).items()}
@@ -57,15 +103,25 @@ def random_inputs(graph: Graph, given: dict[str, np.ndarray[Any, Any]], seed: in
             for name in extent.names():
                 if extent == dim(name):
                     values[name] = actual
-    found: dict[str, np.ndarray[Any, Any]] = {}
+    found: dict[str, Array] = {}
     for value in graph.inputs:
-        kind = value.tensor
         if value.name in given:
             found[value.name] = given[value.name]
             continue
-        shape = tuple(int(d.evaluate(values)) for d in kind.shape)
-        if kind.dtype.is_floating:
-            found[value.name] = rng.standard_normal(shape).astype(kind.dtype.numpy)
-        else:
-            found[value.name] = rng.integers(0, 2, shape).astype(kind.dtype.numpy)
+        shape = tuple(int(d.evaluate(values)) for d in value.tensor.shape)
+        if min(shape, default=0) < 0:
+            raise UsageError(
+                1002, f"input {value.name} would have the shape {shape}", where=value.name,
+                hint=f"give --shape {value.name}=... or --input {value.name}=FILE.npy",
+            )  # fmt: skip
+        found[value.name] = _random(rng, value.name, shape, value.tensor)
     return found
+
+
+def _random(rng: np.random.Generator, name: str, shape: tuple[int, ...], kind: TensorType) -> Array:
+    try:
+        values = rng.standard_normal(shape) if kind.dtype.is_floating else rng.integers(0, 2, shape)
+        return values.astype(kind.dtype.numpy)
+    except (MemoryError, ValueError) as problem:
+        text = f"random values of shape {shape} take {math.prod(shape) * 8} bytes: {problem}"
+        raise OutOfMemoryError(1710, text, where=name, hint="give a smaller --shape") from None

@@ -4,31 +4,70 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
+import zipfile
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO, cast
 
 import numpy as np
 
 from tilework.errors import FileFormatError
 
 
+def check_folder(path: Path) -> None:
+    """Raise `FileFormatError` 1901 where a file cannot be made, before anything is computed for it."""
+    if path.is_dir():
+        raise FileFormatError(1901, f"{path} cannot be written: it is a folder", where=str(path))
+    if not path.parent.is_dir():
+        raise FileFormatError(1901, f"{path} cannot be written: there is no folder {path.parent}", where=str(path))
+
+
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    """Write an .npz file; nobody ever sees a part of it. Raises `FileFormatError` 1901."""
-    temporary = ""
+    """Write an .npz file with these arrays by name; nobody ever sees a part of it. Raises `FileFormatError` 1901.
+
+    A device or pipe is written to directly; a link stays and what it points to is written.
+    """
     try:
-        with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-            temporary = file.name
-            np.savez(file, **{name.replace("/", "_"): array for name, array in arrays.items()})  # pyright: ignore[reportArgumentType]
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                _write(cast("BinaryIO", _Stream(file)), arrays)
+            return
+        _replace(path.resolve(), arrays)
+    except OSError as error:
+        raise FileFormatError(1901, f"{path} cannot be written: {error.strerror}", where=str(path)) from None
+
+
+def _replace(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    # not tempfile: its files are for their owner alone, and this one is to have the mode that the umask gives
+    temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
+    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            _write(file, arrays)
             file.flush()
             os.fsync(file.fileno())
-        Path(temporary).replace(path)
-    except OSError as error:
-        if temporary:
-            with contextlib.suppress(OSError):
-                Path(temporary).unlink()
-        raise FileFormatError(1901, f"{path} cannot be written: {error.strerror}", where=str(path)) from None
+        temporary.replace(path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            temporary.unlink()
+        raise
+
+
+class _Stream:
+    """A device or pipe, whose position means nothing: without `tell`, the archive counts for itself."""
+
+    def __init__(self, file: BinaryIO) -> None:
+        self.write, self.flush = file.write, file.flush
+
+
+def _write(file: BinaryIO, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
+    # not numpy.savez: it takes names as keywords, and an output may be called `file`
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            plain = array if array.dtype.isbuiltin == 1 else array.view(f"V{array.dtype.itemsize}")
+            with archive.open(f"{name.replace(chr(0), '_')}.npy", "w", force_zip64=True) as entry:
+                np.lib.format.write_array(cast("Any", entry), np.asarray(plain, order="C"), allow_pickle=False)
 
 
 def summary(array: np.ndarray[Any, Any]) -> str:

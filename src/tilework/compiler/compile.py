@@ -106,6 +106,7 @@ def lower_graph(
         tuple(_explain(k) for k in ordered),
         constant_bytes=sum(c.array.nbytes for c in graph.constants),
         arena_bytes=plan.arenas[0].bytes,
+        compile_milliseconds=tuple(stages.times),
     )
     placed = {b.place.digest for b in plan.buffers if isinstance(b.place, ConstantPlace)}
     constants = {c.digest: c.array for c in (*graph.constants, *packed.values()) if c.digest in placed}

@@ -2,45 +2,71 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from tilework.cli import options
 from tilework.cli.parsing import shapes
+from tilework.cli.progress import working
+
+if TYPE_CHECKING:
+    from tilework.compiler.compile import Compiled
+    from tilework.numerics import Level
 
 
 @click.command("compile")
-@click.argument("model", type=click.Path(path_type=Path))
+@options.model
 @click.option(
     "--emit", type=click.Choice(["graph", "loops", "llvm", "asm", "plan"]), default="plan", show_default=True,
     help="The stage to print.",
 )  # fmt: skip
-@click.option("--shape", "fixed", multiple=True, metavar="NAME=1x3x320x320", help="Fix an input's shape.")
-@click.option("--machine", default="host", show_default=True, help="host, x86_64_v3, x86_64_v4 or aarch64.")
-@click.option("--numerics", default="default", show_default=True, help="strict, default or fast.")
-def command(model: Path, emit: str, fixed: tuple[str, ...], machine: str, numerics: str) -> None:
-    """Compile MODEL (an ONNX file) and print one stage of it."""
-    from tilework.codegen.cpu.jit import emit_assembly  # pulls in LLVM; `--help` should not wait for it
-    from tilework.frontends.compile import lower
+@options.shape
+@options.machine
+@options.numerics
+@options.as_json
+def command(
+    model: Path, emit: str, fixed: tuple[str, ...], machine: str | None, numerics: Level, as_json: bool
+) -> None:
+    """Compile MODEL (an ONNX file) and print one stage of it. Nothing is run, so any machine will do."""
+    given = shapes(fixed)
+    with working(f"compiling {model}"):
+        from tilework.frontends.compile import lower  # pulls in LLVM; `--help` should not wait for it
+
+        done = lower(model, shapes=given, numerics=numerics, machine=machine)
+        parts = stage(done, emit)
+    if as_json:
+        facts = {"emit": emit, "machine": done.explanation.machine, "numerics": done.explanation.numerics}
+        click.echo(json.dumps({**facts, "parts": [{"name": name, "text": text} for name, text in parts]}))
+        return
+    for name, text in parts:
+        if emit == "loops":
+            click.echo(f"# {name}")
+        click.echo(text)
+
+
+def stage(done: Compiled, emit: str) -> list[tuple[str, str]]:
+    """The named texts of one stage: one a kernel for `loops`, one a module for `llvm` and `asm`."""
+    from tilework.codegen.cpu.jit import emit_assembly
     from tilework.graph.text import to_text
     from tilework.loops.text import program_text
-    from tilework.machine.finder import machine as machine_named
+    from tilework.machine.finder import machine
     from tilework.plan.text import plan_text
 
-    done = lower(model, shapes=shapes(fixed), numerics=numerics, machine=machine)
     match emit:
         case "graph":
-            click.echo(to_text(done.graph))
+            return [(done.graph.name, to_text(done.graph))]
         case "loops":
-            for kernel in done.kernels:
-                click.echo(f"# {kernel.region.name}: {', '.join(kernel.region.operators)}")
-                click.echo(program_text(kernel.program))
+            return [
+                (f"{kernel.region.name}: {', '.join(kernel.region.operators)}", program_text(kernel.program))
+                for kernel in done.kernels
+            ]
         case "llvm":
-            for text in done.llvm:
-                click.echo(text)
+            return [(f"module {number}", text) for number, text in enumerate(done.llvm)]
         case "asm":
-            target = machine_named(machine)
-            for text in done.llvm:
-                click.echo(emit_assembly(text, target))
+            target = machine(done.explanation.machine)
+            return [(f"module {number}", emit_assembly(text, target)) for number, text in enumerate(done.llvm)]
         case _:
-            click.echo(plan_text(done.plan))
+            return [(done.plan.name, plan_text(done.plan))]

@@ -4,28 +4,40 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
+from tilework.cli import options
 from tilework.cli.parsing import shapes
+from tilework.cli.progress import working
 from tilework.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilework.numerics import Level
 
 
 @click.command("explain")
-@click.argument("model", type=click.Path(path_type=Path))
+@options.model
 @click.option("--region", type=int, default=None, metavar="N", help="One region in full: its schedule and loops.")
-@click.option("--shape", "fixed", multiple=True, metavar="NAME=1x3x320x320", help="Fix an input's shape.")
-@click.option("--numerics", default="default", show_default=True, help="strict, default or fast.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
-def command(model: Path, region: int | None, fixed: tuple[str, ...], numerics: str, as_json: bool) -> None:
+@options.shape
+@options.machine
+@options.numerics
+@options.as_json
+def command(
+    model: Path, region: int | None, fixed: tuple[str, ...], machine: str | None, numerics: Level, as_json: bool
+) -> None:
     """Show the regions of MODEL: operators, algorithm, trace, work, and compile time by stage."""
-    from tilework.frontends.compile import lower  # pulls in LLVM; `--help` should not wait for it
-    from tilework.loops.text import program_text
+    given = shapes(fixed)
+    with working(f"compiling {model}"):
+        from tilework.frontends.compile import lower  # pulls in LLVM; `--help` should not wait for it
+        from tilework.loops.text import program_text
 
-    done = lower(model, shapes=shapes(fixed), numerics=numerics)
+        done = lower(model, shapes=given, numerics=numerics, machine=machine)
     found = done.explanation
     if region is not None and not 0 <= region < len(found.regions):
-        raise UsageError(1002, f"--region {region}: there are {len(found.regions)} regions, from 0")
+        there = f"there are {len(found.regions)} regions, numbered from 0" if found.regions else "there is no region"
+        raise UsageError(1002, f"--region {region}: {there}", where="--region")
     chosen = range(len(found.regions)) if region is None else (region,)
     if as_json:
         rows = [
@@ -33,12 +45,15 @@ def command(model: Path, region: int | None, fixed: tuple[str, ...], numerics: s
                 "region": n, "name": r.name, "operators": list(r.operators), "algorithm": r.algorithm,
                 "choice": r.choice, "trace": r.trace, "flops": str(r.flops), "bytes": str(r.bytes),
                 "kernels": list(r.kernels),
+                **({"loops": program_text(done.kernels[n].program)} if region is not None else {}),
             }
             for n, r in enumerate(found.regions) if n in chosen
         ]  # fmt: skip
-        stages = dict(found.compile_milliseconds)
-        click.echo(json.dumps({"regions": rows, "stages_ms": stages, "arena_bytes": str(found.arena_bytes)}))
+        facts = {"machine": found.machine, "numerics": found.numerics, "arena_bytes": str(found.arena_bytes)}
+        sizes = {"constant_bytes": found.constant_bytes, "stages_ms": dict(found.compile_milliseconds)}
+        click.echo(json.dumps({"regions": rows, **facts, **sizes}))
         return
+    click.echo(f"machine {found.machine}, numerics {found.numerics}")
     for number in chosen:
         row = found.regions[number]
         click.echo(f"{number:3d} {row.name}: {', '.join(row.operators)}")

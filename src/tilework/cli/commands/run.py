@@ -1,75 +1,100 @@
-"""`tilework run`: compile a model and run it once."""
+"""`tilework run`: compile a model and run it twice, as the first call pays for memory and threads."""
 
 from __future__ import annotations
 
 import json
 import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 import numpy as np
 
-from tilework.cli.parsing import input_files, random_inputs, shapes
-from tilework.cli.writing import save_arrays, summary
+from tilework.cli import options
+from tilework.cli.parsing import input_files, input_paths, random_inputs, shapes
+from tilework.cli.progress import working
+from tilework.cli.writing import check_folder, save_arrays, summary
 from tilework.errors import UsageError
+
+if TYPE_CHECKING:
+    from tilework.numerics import Level
 
 
 @click.command("run")
-@click.argument("model", type=click.Path(path_type=Path))
-@click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help="An input's array; random without it.")
-@click.option("--shape", "fixed", multiple=True, metavar="NAME=1x3x320x320", help="Fix an input's shape.")
+@options.model
+@click.option(
+    "--input",
+    "inputs",
+    multiple=True,
+    metavar="NAME=FILE.npy",
+    help="An input's array (repeatable); random without it.",
+)
+@options.shape
 @click.option("--threads", type=int, default=None, help="Threads to use (default: what this process may use).")
-@click.option("--numerics", default="default", show_default=True, help="strict, default or fast.")
+@options.machine
+@options.numerics
 @click.option("--seed", type=int, default=0, show_default=True, help="Seed of random inputs.")
 @click.option("--save", type=click.Path(path_type=Path), default=None, metavar="OUT.npz", help="Write the outputs.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object.")
+@options.as_json
 def command(
     model: Path,
     inputs: tuple[str, ...],
     fixed: tuple[str, ...],
     threads: int | None,
-    numerics: str,
+    machine: str | None,
+    numerics: Level,
     seed: int,
     save: Path | None,
     as_json: bool,
 ) -> None:
-    """Compile MODEL (an ONNX file) and run it once."""
-    from tilework.compiler.compile import compile_graph  # these pull in LLVM; `--help` should not wait for it
-    from tilework.frontends.compile import load_graph, options
-    from tilework.runtime.context import Context, ContextOptions
+    """Compile MODEL (an ONNX file), run it, and say how long that took: compiling, the first call, a second one.
 
+    Dimensions that neither --shape nor --input gives are 1.
+    """
     if seed < 0:
-        raise UsageError(1002, f"--seed {seed}: it must not be negative")
-    given = input_files(inputs)
-    graph = load_graph(model, shapes(fixed))
-    unknown = set(given) - {value.name for value in graph.inputs}
-    if unknown:
-        names = ", ".join(value.name for value in graph.inputs)
-        raise UsageError(1001, f"the model has no input {min(unknown)!r}", hint=f"its inputs are: {names}")
-    with Context(ContextOptions(threads=threads)) as context:
-        start = time.perf_counter()
-        executable = compile_graph(graph, options(numerics, "host", False, None), context)
-        compiled = time.perf_counter()
+        raise UsageError(1002, f"--seed {seed}: it must not be negative", where="--seed")
+    paths, given_shapes = input_paths(inputs), shapes(fixed)
+    if save is not None:
+        check_folder(save)
+    with working(f"reading {model}"):
+        from tilework.compiler.compile import compile_graph  # these pull in LLVM; `--help` should not wait for it
+        from tilework.frontends.compile import load_graph
+        from tilework.frontends.compile import options as compile_options
+        from tilework.runtime.context import Context, ContextOptions
+
+        settings = ContextOptions(threads=threads)
+        chosen = compile_options(numerics, machine)
+        graph = load_graph(model, given_shapes)
+        given = input_files(paths, graph)
         arrays = random_inputs(graph, given, seed)
-        results = executable(*(arrays[value.name] for value in graph.inputs))
-        first = time.perf_counter()
-        executable(*(arrays[value.name] for value in graph.inputs))
-        again = time.perf_counter()
-        named = dict(zip((output.name for output in executable.outputs), results, strict=True))
-        if save is not None:
-            save_arrays(save, named)
+        arguments = [arrays[value.name] for value in graph.inputs]
+    with Context(settings) as context:
+        start = time.perf_counter()
+        with working(f"compiling {model}"):
+            executable = compile_graph(graph, chosen, context)
+        compiled = time.perf_counter()
+        with working(f"running {model}"):
+            results = executable(*arguments)
+            first = time.perf_counter()
+            executable(*arguments)
+            again = time.perf_counter()
         times = {
             "compile_ms": (compiled - start) * 1e3, "first_call_ms": (first - compiled) * 1e3,
             "second_call_ms": (again - first) * 1e3,
         }  # fmt: skip
+        named = dict(zip((output.name for output in executable.outputs), results, strict=True))
+        if save is not None:
+            save_arrays(save, named)
         random = [value.name for value in graph.inputs if value.name not in given]
         if as_json:
+            floating = {output.name: output.type.dtype.is_floating for output in executable.outputs}
             entries = {
-                name: {"dtype": str(array.dtype), "shape": list(array.shape), "nan": int(np.isnan(array).sum())
-                       if array.dtype.kind == "f" else 0}
+                name: {"dtype": str(array.dtype), "shape": list(array.shape),
+                       "nan": int(np.isnan(array).sum()) if floating[name] else 0}
                 for name, array in named.items()
             }  # fmt: skip
-            click.echo(json.dumps({"outputs": entries, "random_inputs": random, **times}))
+            facts = {"machine": executable.explain().machine, "numerics": executable.explain().numerics}
+            click.echo(json.dumps({"outputs": entries, "random_inputs": random, **facts, **times}))
             return
         if random:
             click.echo(f"random inputs (seed {seed}): {', '.join(random)}")

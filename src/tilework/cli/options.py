@@ -1,0 +1,43 @@
+"""Options that several commands share, each with one meaning."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from tilework.machine.finder import names
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def model(command: Command) -> Command:
+    """MODEL: the path of an ONNX file."""
+    return click.argument("model", type=click.Path(path_type=Path))(command)
+
+
+def shape(command: Command) -> Command:
+    """`--shape NAME=1x3x320x320`, for each input that is to be fixed."""
+    text = "Fix an input's shape (repeatable)."
+    return click.option("--shape", "fixed", multiple=True, metavar="NAME=1x3x320x320", help=text)(command)
+
+
+def machine(command: Command) -> Command:
+    """`--machine NAME`; the environment's or the host without it."""
+    text = f"Machine to compile for: {', '.join(names())} (default: TILEWORK_MACHINE, else host)."
+    return click.option("--machine", default=None, metavar="NAME", help=text)(command)
+
+
+def numerics(command: Command) -> Command:
+    """`--numerics LEVEL`."""
+    return click.option(
+        "--numerics", type=click.Choice(["strict", "default", "fast"]), default="default", show_default=True,
+        help="What may be done to values.",
+    )(command)  # fmt: skip
+
+
+def as_json(command: Command) -> Command:
+    """`--json`: the command's answer, or its error, as one JSON object on standard output."""
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for errors too.")(command)
