@@ -81,7 +81,7 @@ def scheduled(
     code = context.jit.compile_object(text.ir, target)
     loaded = context.jit.load(code, text.exports, uses=[context.pool.code])
     held: dict[str, Array] = {}
-    error = np.zeros(1, np.int64)
+    error = np.zeros(3, np.int64)
     words = [error.ctypes.data]
     for buffer in text.signature.buffers:
         shape = tuple(int(extent.evaluate(values)) for extent in buffer.shape)

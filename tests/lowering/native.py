@@ -71,7 +71,7 @@ class Native:
         signature = self.text.signature
         given = {a.buffer.name: arrays[a.buffer.name] for a in self.program.arguments}
         values = bind_symbols(self.program, {n: a.shape for n, a in given.items()}, symbols)
-        error = np.zeros(1, np.int64)
+        error = np.zeros(3, np.int64)
         slots = [error.ctypes.data]
         fenced: dict[str, Fenced] = {}
         for buffer in signature.buffers:

@@ -29,6 +29,7 @@ from tilework.lowering import parallel
 from tilework.lowering.accumulators import promoted
 from tilework.lowering.builder import Builder, Scope
 from tilework.lowering.cells import unrolls
+from tilework.lowering.polls import Polls
 from tilework.lowering.registers import Carried, Function, Module, Region, Value
 from tilework.lowering.registers import Loop as RegisterLoop
 from tilework.lowering.state import MAX_LANES, FunctionState, Lane
@@ -82,6 +83,7 @@ class _Lowering(Versions):
         self.name = name
         super().__init__(program, numerics, checked, streaming, last_level)
         self.regions: list[Function] = []
+        self.polls = Polls(self.state, self.indices)
 
     def run(self) -> tuple[Module, dict[str, Buffer]]:
         state = self.state
@@ -233,6 +235,7 @@ class _Lowering(Versions):
         state, function, builder = self.state, self.state.function, self.state.builder
         if isinstance(stop.constant, int) and isinstance(start.constant, int) and stop.constant <= start.constant:
             return
+        piece = self.polls.piece(node)
         keys = list(dict.fromkeys(self.cells.written(node.body, state.environment)))
         scope = Scope(self.written(node.body), certain=certain)
         builder.scopes.append(scope)
@@ -249,7 +252,8 @@ class _Lowering(Versions):
         self.node(node.body)
         builder.scopes.pop()
         del function.variables[node.variable]
-        loop = RegisterLoop(variable, start, stop, certain, scope.block)
+        loop = RegisterLoop(variable, start, stop, certain, scope.block, piece=piece)
+        function.polls = function.polls or piece is not None
         for key, before, inside in carried:
             after = builder.fresh(inside.kind, inside.lanes)
             loop.carried.append(Carried(inside, before, function.cells[key], after))
@@ -276,7 +280,7 @@ class _Lowering(Versions):
         self.versions(node, lambda: self.loop_between(node, start, stop, certain=True))
         state.function = outer
         name = f"{self.name}_r{len(self.regions)}"
-        function = Function(name, builder.scopes[0].block, inner.chunk, inner.chunks, inner.captured)
+        function = Function(name, builder.scopes[0].block, inner.chunk, inner.chunks, inner.captured, inner.polls)
         self.regions.append(function)
         outer.builder.scopes[-1].block.items.append(Region(function, chunks, inner.captured))
         for buffer in self.written(node.body):

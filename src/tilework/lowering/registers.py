@@ -110,7 +110,11 @@ class Carried:
 
 @dataclass
 class Loop:
-    """`body` for `variable` (i64) from `start` to `stop` - 1; `certain`: runs at least once."""
+    """`body` for `variable` (i64) from `start` to `stop` - 1; `certain`: runs at least once.
+
+    A loop with a `piece` (i64, at least 1) looks for signals after so many iterations, and ends early where the call is
+    to stop: what it leaves behind is then never looked at.
+    """
 
     variable: Value
     start: Value
@@ -118,6 +122,7 @@ class Loop:
     certain: bool
     body: Block
     carried: list[Carried] = field(default_factory=list[Carried])
+    piece: Value | None = None
 
 
 @dataclass
@@ -147,13 +152,17 @@ Item: TypeAlias = "Instruction | Loop | Branch | Region"
 
 @dataclass
 class Function:
-    """A function over the argument block. A region's function also has its chunk's number and the number of chunks."""
+    """A function over the argument block. A region's function also has its chunk's number and the number of chunks.
+
+    One that `polls` does nothing where the call is to stop, nor for chunk -1 (it then only looks for signals).
+    """
 
     name: str
     body: Block
     chunk: Value | None = None
     chunks: Value | None = None
     captured: list[tuple[Value, Value]] = field(default_factory=list[tuple[Value, Value]])
+    polls: bool = False
 
 
 @dataclass

@@ -70,6 +70,8 @@ class FunctionState:
     region: tuple[str, ...] = ()
     """Variables of the parallel loop that this function is the body of."""
     stack_bytes: int = 0
+    polls: bool = False
+    """Whether a loop in it looks for signals."""
 
 
 class State:

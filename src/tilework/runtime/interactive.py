@@ -11,9 +11,10 @@ from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, Measure
 from tilework.plan.plan import Plan
 from tilework.plan.steps import Branch, CopyStep, KernelStep, LibraryStep, Repeat, Step
 from tilework.runtime.context import Context
-from tilework.runtime.frame import Frame
+from tilework.runtime.frame import ERROR_SLOT, FIRST_SLOT, Frame
 
-_Kernel = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)
+_COPIED = 1 << 24
+"""Bytes copied at once: a few milliseconds, after which a signal is heard."""
 
 
 def run_steps(
@@ -45,6 +46,8 @@ class _Runner:
     ) -> None:
         self.plan, self.layout, self.frame = plan, layout, frame
         self.symbols, self.entries, self.context = symbols, entries, context
+        self.step_frame = Frame(FIRST_SLOT + 2, context.pool.address)
+        """What the driver of one kernel reads: its address and its argument block follow the fixed slots."""
 
     def address(self, buffer: PlanBuffer) -> int:
         match buffer.place:
@@ -65,7 +68,7 @@ class _Runner:
         for step in steps:
             match step:
                 case KernelStep() | LibraryStep():
-                    words = [self.frame.address, *(self.address(named[name]) for name in step.arguments)]
+                    words = [self.step_frame.address, *(self.address(named[name]) for name in step.arguments)]
                     words += [int(value.evaluate(self.symbols)) for value in step.symbols]
                     yield step, self._kernel(step.kernel.name, words)
                 case CopyStep():
@@ -88,12 +91,21 @@ class _Runner:
 
     def _kernel(self, name: str, words: list[int]) -> Callable[[], int]:
         arguments = (ctypes.c_int64 * len(words))(*words)
-        function = _Kernel(self.entries[name])
-        return lambda: int(function(ctypes.addressof(arguments), self.context.pool.address))
+        native, frame = self.context.native, self.step_frame
+
+        def run() -> int:
+            frame.words[FIRST_SLOT] = self.entries[name]
+            frame.words[FIRST_SLOT + 1] = ctypes.addressof(arguments)
+            status = native.run(native.code["tilework_gate_step"], frame.address)
+            self.frame.words[ERROR_SLOT] = frame.words[ERROR_SLOT]
+            return status
+
+        return run
 
     def _copy(self, target: int, source: int, size: int) -> Callable[[], int]:
         def run() -> int:
-            ctypes.memmove(target, source, size)
+            for start in range(0, size, _COPIED):
+                ctypes.memmove(target + start, source + start, min(_COPIED, size - start))
             return 0
 
         return run

@@ -71,7 +71,7 @@ def test_buffers_that_may_be_the_same_memory() -> None:
     data = np.arange(37, dtype=np.float32)
     raw = np.zeros(37 + 16, np.float32)
     raw[:37] = data
-    error = np.zeros(1, np.int64)
+    error = np.zeros(3, np.int64)
     block = (ctypes.c_int64 * 5)(error.ctypes.data, raw.ctypes.data, raw.ctypes.data, raw.ctypes.data, 37)
     native.entry(ctypes.addressof(block), None)
     np.testing.assert_array_equal(raw[:37], 2 * data)
@@ -186,7 +186,8 @@ def test_chunks_depend_on_extents_alone() -> None:
     program = elementwise(lambda a: a + 1.0, (F,), F, 16, "parallel")
     kernel = Native(program)
     assert re.search(
-        r"call void @tilework_pool_run\(ptr %pool, ptr @tilework_elementwise_r0, ptr %args, i32 %v\d+\)", kernel.text.ir
+        r"call void @tilework_pool_run_watched\(ptr %pool, ptr @tilework_elementwise_r0, ptr %args, i32 %v\d+\)",
+        kernel.text.ir,
     )
     for count in (0, 1, 16, 17, 5000, 300000, 3000001):
         x = np.arange(count, dtype=np.float32)
@@ -311,7 +312,7 @@ def test_strides_past_two_to_the_31(lanes: int) -> None:
         native = Native(program)
         for i in range(3):
             ctypes.memmove(address + i * row + row - 17, bytes(range(i, i + 16)), 16)
-        have, error = np.zeros((3, 16), np.uint8), np.zeros(1, np.int64)
+        have, error = np.zeros((3, 16), np.uint8), np.zeros(3, np.int64)
         block = (ctypes.c_int64 * 4)(error.ctypes.data, address, have.ctypes.data, row)
         assert native.entry(ctypes.addressof(block), None) == 0
         np.testing.assert_array_equal(have, np.arange(16) + np.arange(3)[:, None])

@@ -16,6 +16,8 @@ from tilework.plan.plan import Plan, Segment
 from tilework.plan.steps import Branch, CopyStep, KernelStep, LibraryStep, Repeat, Step
 
 ERROR_SLOT, POOL_SLOT, POLL_SLOT, FIRST_FREE_SLOT = 0, 1, 2, 3
+COPIED_BYTES = 1 << 24
+"""Bytes that a copy moves between two looks for signals: a few milliseconds."""
 
 
 @dataclass(frozen=True)
@@ -61,7 +63,8 @@ def emit_driver(plan: Plan, segment: Segment, name: str) -> str:
     """LLVM text of `i32 @name(ptr frame)`, and declarations of the kernels it calls.
 
     It returns 0, or 1 + the number of the step (in the order of `plan.walk`, within the segment) at which a kernel
-    reported a fault (the error word says which) or a signal handler raised.
+    reported a fault (the error word says which) or a signal handler raised. Kernels find the poll state behind the
+    error word and look for signals too: where one ended early the driver stops before the next step.
     Raises `CodegenError` 1651 for a step that a captured segment cannot hold.
     """
     return _Driver(plan, name).text(segment.steps)
@@ -261,9 +264,27 @@ class _Driver:
         self._stop_unless_zero(self._emit(self.lines, f"call i32 @{step.kernel.name}(ptr %arguments, ptr %pool)"))
 
     def _copy(self, step: CopyStep) -> None:
-        size = self.value(self.plan.buffer_named[step.source].bytes, self.lines)
+        bytes_ = self.plan.buffer_named[step.source].bytes
+        size = self.value(bytes_, self.lines)
         target, source = self.pointer(step.target), self.pointer(step.source)
-        self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+        if bytes_.value is not None and bytes_.value <= COPIED_BYTES:
+            self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
+            return
+        done = self._emit(self.entry, "alloca i64")
+        piece, look, after = self.label("piece"), self.label("look"), self.label("after")
+        self.lines += [f"  store i64 0, ptr {done}", f"  br label %{piece}", f"{piece}:"]
+        at = self._emit(self.lines, f"load i64, ptr {done}")
+        left = self._emit(self.lines, f"sub i64 {size}, {at}")
+        few = self._emit(self.lines, f"icmp sle i64 {left}, {COPIED_BYTES}")
+        count = self._emit(self.lines, f"select i1 {few}, i64 {left}, i64 {COPIED_BYTES}")
+        to = self._emit(self.lines, f"getelementptr i8, ptr {target}, i64 {at}")
+        of = self._emit(self.lines, f"getelementptr i8, ptr {source}, i64 {at}")
+        self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {count}, i1 false)")
+        following = self._emit(self.lines, f"add i64 {at}, {COPIED_BYTES}")
+        self.lines += [f"  store i64 {following}, ptr {done}", f"  br i1 {few}, label %{after}, label %{look}"]
+        self.lines.append(f"{look}:")
+        self._poll()
+        self.lines += [f"  br label %{piece}", f"{after}:"]
 
     def _truth(self, buffer: str) -> str:
         value = self._emit(self.lines, f"load i8, ptr {self.pointer(buffer)}")

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from tilework.codegen.cpu.objects import architecture
 from tilework.errors import CodegenError
 
-GATE_EXPORTS = ("tilework_gate_bind", "tilework_gate_run", "tilework_gate_run_holding", "tilework_poll")
+GATE_EXPORTS = (
+    "tilework_gate_bind",
+    "tilework_gate_run",
+    "tilework_gate_run_holding",
+    "tilework_gate_step",
+    "tilework_poll",
+)
 """What the gate's object defines.
 
 - builtin `bind(table, frame, arrays) -> int`: check a tuple of arrays against a table (see `bind_table`) and write
@@ -23,20 +29,23 @@ GATE_EXPORTS = ("tilework_gate_bind", "tilework_gate_run", "tilework_gate_run_ho
 - builtin `run(entry, frame) -> int`: call the plan's driver `entry(frame)` with the interpreter's lock released, in
   IEEE floating point mode; its result, or the exception that a signal handler raised meanwhile.
 - builtin `run_holding(entry, frame) -> int`: the same with the lock held, for plans of a few microseconds.
-- `i32 tilework_poll(ptr state)`: for drivers, between steps; see `POLL_BYTES`.
+- `i32 tilework_poll(ptr state)`: for drivers between steps, and for kernels within long ones; see `POLL_BYTES`.
+- `i32 tilework_gate_step(ptr frame)`: a driver for one kernel, whose address slot 3 holds, its argument block slot 4.
 """
 
-POLL_BYTES = 48
+POLL_BYTES = 64
 """Size of the state of one call's signal checks, all zero but for the interval.
 
 int64 at 0: time of the last check in nanoseconds (0: take the time now); 8: whether a signal handler has raised; 16,
-24, 32: the exception it raised; 40: the interval in nanoseconds. `tilework_poll(state)` returns 0 at once (some 25 ns)
-until an interval has passed since the last check; then it takes the interpreter's lock and runs the signal handlers
-that wait (none in other threads than the main one). It returns non-zero from the moment that a handler has raised: the
-driver must then return. A null state is never interrupted.
+24, 32: the exception it raised; 40: the interval in nanoseconds; 48: the address of `tilework_poll` and 56: the thread
+that called, both stored by `run`. `tilework_poll(state)` returns 0 at once (some 25 ns) until an interval has passed
+since the last check; then it takes the interpreter's lock and runs the signal handlers that wait (none in other threads
+than the main one). It returns non-zero from the moment that a handler has raised, to every thread that works on the
+call: the driver and its kernels must then return. Workers of the pool may ask as well; they only hear (some 3 ns). A
+null state is never interrupted.
 """
-POLL_INTERVAL_OFFSET = 40
-POLL_INTERVAL_NS = 50_000_000
+POLL_INTERVAL_OFFSET, POLL_FUNCTION_OFFSET, POLL_OWNER_OFFSET = 40, 48, 56
+POLL_INTERVAL_NS = 20_000_000
 """How often a running plan looks for signals."""
 
 C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # ndarraytypes.h, "Array flags"
@@ -146,6 +155,16 @@ entry:
   store i64 0, ptr %frame
   %state_at = getelementptr i8, ptr %frame, i64 16
   %state = load ptr, ptr %state_at
+  %watched = icmp ne ptr %state, null
+  br i1 %watched, label %prepare, label %start
+prepare:
+  %function_at = getelementptr i8, ptr %state, i64 {function}
+  store ptr @tilework_poll, ptr %function_at
+  %owner_at = getelementptr i8, ptr %state, i64 {owner}
+  %self_thread = call i64 @pthread_self()
+  store i64 %self_thread, ptr %owner_at
+  br label %start
+start:
   {release}
   {read}
   {same}
@@ -161,7 +180,6 @@ strange:
 done:
   %result = phi i32 [ %result1, %plain ], [ %result2, %strange ]
   {acquire}
-  %watched = icmp ne ptr %state, null
   br i1 %watched, label %look, label %fine
 look:
   store i64 0, ptr %state
@@ -200,6 +218,7 @@ declare i32 @PyErr_CheckSignals()
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare void @PyErr_Restore(ptr, ptr, ptr)
 declare i32 @clock_gettime(i32, ptr)
+declare i64 @pthread_self()
 {declarations}
 
 define ptr @tilework_gate_bind(ptr %self, ptr %arguments, i64 %count) #0 {{
@@ -343,6 +362,17 @@ answer:
   ret ptr %object
 }}
 
+define i32 @tilework_gate_step(ptr %frame) #0 {{
+  %pool_at = getelementptr i64, ptr %frame, i64 1
+  %pool = load ptr, ptr %pool_at
+  %kernel_at = getelementptr i64, ptr %frame, i64 3
+  %kernel = load ptr, ptr %kernel_at
+  %block_at = getelementptr i64, ptr %frame, i64 4
+  %block = load ptr, ptr %block_at
+  %status = call i32 %kernel(ptr %block, ptr %pool)
+  ret i32 %status
+}}
+
 define i32 @tilework_poll(ptr %state) #0 {{
 entry:
   %time = alloca [ 2 x i64 ]
@@ -350,9 +380,16 @@ entry:
   br i1 %unwatched, label %go_on, label %ask
 ask:
   %raised_at = getelementptr i8, ptr %state, i64 8
-  %raised = load i64, ptr %raised_at
+  %raised = load atomic i64, ptr %raised_at monotonic, align 8
   %already = icmp ne i64 %raised, 0
-  br i1 %already, label %stop, label %clock
+  br i1 %already, label %stop, label %whose
+whose:
+  ; A worker has no thread state of the interpreter's, and leaves the clock to the thread that called.
+  %owner_at = getelementptr i8, ptr %state, i64 {owner}
+  %owner = load i64, ptr %owner_at
+  %self = call i64 @pthread_self()
+  %mine = icmp eq i64 %owner, %self
+  br i1 %mine, label %clock, label %go_on
 clock:
   %error = call i32 @clock_gettime(i32 {clock}, ptr %time)
   %seconds = load i64, ptr %time
@@ -383,7 +420,7 @@ keep:
   %value_at = getelementptr i8, ptr %state, i64 24
   %trace_at = getelementptr i8, ptr %state, i64 32
   call void @PyErr_Fetch(ptr %kind_at, ptr %value_at, ptr %trace_at)
-  store i64 1, ptr %raised_at
+  store atomic i64 1, ptr %raised_at monotonic, align 8
   br label %release
 release:
   call void @PyGILState_Release(i32 %lock)
@@ -406,14 +443,18 @@ def gate_text(triple: str) -> str:
     if machine is None:
         raise CodegenError(1684, f"no call gate for {triple}", where=triple)
     modes = {name: machine[name] for name in ("read", "same", "set", "restore")}
+    offsets = {"function": POLL_FUNCTION_OFFSET, "owner": POLL_OWNER_OFFSET}
     # CLOCK_MONOTONIC; a clock that keeps running through sleep would do as well
     clock = "6" if "darwin" in triple or "macos" in triple else "1"
-    text = _TEXT.format(declarations=machine["declarations"], clock=clock, interval=POLL_INTERVAL_OFFSET)
+    text = _TEXT.format(
+        declarations=machine["declarations"], clock=clock, interval=POLL_INTERVAL_OFFSET, owner=POLL_OWNER_OFFSET
+    )
     text += _RUN.format(
         name="tilework_gate_run",
         release="%thread = call ptr @PyEval_SaveThread()",
         acquire="call void @PyEval_RestoreThread(ptr %thread)",
         **modes,
+        **offsets,
     )
-    text += _RUN.format(name="tilework_gate_run_holding", release="", acquire="", **modes)
+    text += _RUN.format(name="tilework_gate_run_holding", release="", acquire="", **modes, **offsets)
     return text + "\nattributes #0 = { nounwind }\n"

@@ -1,9 +1,12 @@
 """A loop program as a native kernel: LLVM text and the calling convention it has.
 
 The entry is `i32 NAME(ptr args, ptr pool)`. `args` are int64 slots: the address of the call's error word, the
-addresses of the signature's buffers in order, its symbols in order. A parallel loop is `void NAME_rK(ptr context, i32
-chunk, i32 chunks)`, run by `tilework_pool_run`. The entry returns 0, or 1 when the error word is set: `code << 32 |
-detail`, where `signature.faults[detail]` names the statement.
+addresses of the signature's buffers in order, its symbols in order. The error word is the first of three: the pool's
+address and that of the poll state (null: the call cannot be interrupted) follow it, as in a plan's frame. A parallel
+loop is `void NAME_rK(ptr context, i32 chunk, i32 chunks)`, run by `tilework_pool_run`, or by `_watched` where it is
+long enough to look for signals. The entry returns 0, or 1 when the error word is set: `code << 32 | detail`, where
+`signature.faults[detail]` names the statement. A call that is to stop returns early, with 0 and results that mean
+nothing: who gave the poll state knows.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from tilework.codegen.cpu.printer import Printer
+from tilework.codegen.cpu.printer import Printer, stop_function
 from tilework.loops.program import LoopProgram
 from tilework.lowering.aliases import may_alias
 from tilework.lowering.lower import lower
@@ -66,7 +69,8 @@ def emit_kernel(
     buffers += [KernelBuffer(b.name, b.shape, b.dtype, "workspace", WORKSPACE_ALIGNMENT) for b in workspaces.values()]
     slots = {("buffer", b.name): 1 + i for i, b in enumerate(buffers)}
     slots |= {("symbol", s.name): 1 + len(buffers) + i for i, s in enumerate(program.symbols)}
-    printer = Printer(slots, x86=machine.architecture == "x86")
+    stop = f"{kernel}_stop"
+    printer = Printer(slots, x86=machine.architecture == "x86", stop=stop)
     attributes = f'nounwind "prefer-vector-width"="{machine.vector_bits}"'
     functions = [
         printer.function(
@@ -88,6 +92,8 @@ def emit_kernel(
             "  ret i32 %status",
         ]
     functions.append(printer.function(module.entry, f"define i32 @{kernel}(ptr %args, ptr %pool) {attributes}", last))
+    if printer.polls:
+        functions.append(stop_function(stop))
     parts = [*printer.declared, *printer.globals(), *functions]
     parts += ["!0 = !{i32 1}", '!1 = !{!"branch_weights", i32 1, i32 1000000}']
     faults = module.statements if module.can_fault else ()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tilework.codegen.cpu.gate import POLL_FUNCTION_OFFSET
 from tilework.codegen.cpu.memory_text import MemoryText
 from tilework.codegen.cpu.words import suffix
 from tilework.lowering.registers import Block, Branch, Function, Instruction, Loop, Region
@@ -40,8 +41,11 @@ _FUNCTIONS = frozenset(
 class Printer(MemoryText):
     """Prints the functions of one kernel."""
 
-    def __init__(self, slots: dict[tuple[str, str], int], *, x86: bool) -> None:
+    def __init__(self, slots: dict[tuple[str, str], int], *, x86: bool, stop: str) -> None:
+        """`stop` names the function that answers whether the call is to stop (see `stop_function`)."""
         super().__init__(slots, x86=x86)
+        self.stop = stop
+        self.polls = False
         self._handlers: dict[str, Callable[[Instruction], None]] = {
             "icmp": self._compare, "fcmp": self._compare, "select": self._select, "fneg": self._negate,
             "fptosi": self._saturate, "fptoui": self._saturate, "any": self._any, "splat": self._splat,
@@ -56,7 +60,7 @@ class Printer(MemoryText):
     # -- functions -----------------------------------------------------------------------------------------------------
     def body(self, function: Function) -> list[str]:
         """The lines of a function's body, without its return."""
-        self.lines, self.block = [], "entry"
+        self.lines = []
         self.print_block(function.body)
         return self.lines
 
@@ -72,36 +76,70 @@ class Printer(MemoryText):
                 self.region(item)
 
     def loop(self, loop: Loop) -> None:
-        head, end = self.label("loop"), self.label("end")
-        before = self.block
+        """A loop, or one loop in another where it looks for signals between pieces of it."""
+        end, before = self.label("end"), self.block
         start, stop = self.name(loop.start), self.name(loop.stop)
+        piece = loop.piece
+        outer = self.label("piece") if piece is not None and piece.constant != 1 else ""
+        head = self.label("loop")
         if loop.certain:
-            self.lines.append(f"  br label %{head}")
+            self.lines.append(f"  br label %{outer or head}")
         else:
             some = self.temporary(f"icmp slt i64 {start}, {stop}")
-            self.lines.append(f"  br i1 {some}, label %{head}, label %{end}")
+            self.lines.append(f"  br i1 {some}, label %{outer or head}, label %{end}")
+        look = self.label("look") if piece is not None else ""
+        following = self.label("%next")
+        nexts = [self.name(c.next) for c in loop.carried]
+        types = [self.type(c.inside) for c in loop.carried]
+        come, first, starts, limit = before, start, [self.name(c.start) for c in loop.carried], stop
+        if piece is not None and outer:
+            self.start_block(outer)
+            first, again = self.label("%first"), [self.label("%again") for _ in loop.carried]
+            self._phi(first, "i64", [(start, before), (following, look)])
+            for name, kind, one, following_one in zip(again, types, starts, nexts, strict=True):
+                self._phi(name, kind, [(one, before), (following_one, look)])
+            reach = self.temporary(f"add nsw i64 {first}, {self.name(piece)}")
+            self.declare("declare i64 @llvm.smin.i64(i64, i64)")
+            limit = self.temporary(f"call i64 @llvm.smin.i64(i64 {reach}, i64 {stop})")
+            self.lines.append(f"  br label %{head}")
+            come, starts = outer, again
         self.start_block(head)
         mark = len(self.lines)
-        following = self.label("%next")
         self.print_block(loop.body)
-        tail = self.block
-        variable = self.name(loop.variable)
-        phis = [f"  {variable} = phi i64 [ {start}, %{before} ], [ {following}, %{tail} ]"]
-        phis += [
-            f"  {self.name(c.inside)} = phi {self.type(c.inside)} [ {self.name(c.start)}, %{before} ], "
-            f"[ {self.name(c.next)}, %{tail} ]"
-            for c in loop.carried
-        ]
-        self.lines[mark:mark] = phis
-        self.lines.append(f"  {following} = add nsw i64 {variable}, 1")
-        more = self.temporary(f"icmp slt i64 {following}, {stop}")
-        self.lines.append(f"  br i1 {more}, label %{head}, label %{end}")
+        tail, body = self.block, self.lines[mark:]
+        del self.lines[mark:]
+        back = look if piece is not None and not outer else tail
+        self._phi(self.name(loop.variable), "i64", [(first, come), (following, back)])
+        for c, kind, one, following_one in zip(loop.carried, types, starts, nexts, strict=True):
+            self._phi(self.name(c.inside), kind, [(one, come), (following_one, back)])
+        self.lines += body
+        self.lines.append(f"  {following} = add nsw i64 {self.name(loop.variable)}, 1")
+        more = self.temporary(f"icmp slt i64 {following}, {limit}")
+        leaves = [tail]
+        if piece is None:
+            self.lines.append(f"  br i1 {more}, label %{head}, label %{end}")
+        else:
+            if outer:
+                pause = self.label("pause")
+                self.lines.append(f"  br i1 {more}, label %{head}, label %{pause}")
+                self.start_block(pause)
+                more, leaves = self.temporary(f"icmp slt i64 {following}, {stop}"), [pause]
+            self.lines.append(f"  br i1 {more}, label %{look}, label %{end}" + (", !prof !1" if outer else ""))
+            self.start_block(look)
+            self.lines.append(f"  br i1 {self._asked()}, label %{end}, label %{outer or head}, !prof !1")
+            leaves.append(look)
         self.start_block(end)
-        for c in loop.carried:
-            entries = "" if loop.certain else f"[ {self.name(c.start)}, %{before} ], "
-            self.lines.append(
-                f"  {self.name(c.after)} = phi {self.type(c.after)} {entries}[ {self.name(c.next)}, %{tail} ]"
-            )
+        for c, following_one in zip(loop.carried, nexts, strict=True):
+            entries = [] if loop.certain else [(self.name(c.start), before)]
+            self._phi(self.name(c.after), self.type(c.after), [*entries, *((following_one, place) for place in leaves)])
+
+    def _phi(self, name: str, kind: str, entries: list[tuple[str, str]]) -> None:
+        self.lines.append(f"  {name} = phi {kind} " + ", ".join(f"[ {value}, %{block} ]" for value, block in entries))
+
+    def _asked(self) -> str:
+        """Whether the call is to stop, as an i1."""
+        self.polls = True
+        return self.temporary(f"call i1 @{self.stop}(ptr %args)")
 
     def branch(self, branch: Branch) -> None:
         then, end = self.label("then"), self.label("end")
@@ -126,7 +164,8 @@ class Printer(MemoryText):
             )
 
     def region(self, region: Region) -> None:
-        self.declare("declare void @tilework_pool_run(ptr, ptr, ptr, i32)")
+        run = "tilework_pool_run_watched" if region.function.polls else "tilework_pool_run"
+        self.declare(f"declare void @{run}(ptr, ptr, ptr, i32)")
         context = "%args"
         if region.captured:
             context = self.temporary(f"alloca [{len(region.captured) + 1} x i64], align 8")
@@ -137,8 +176,7 @@ class Printer(MemoryText):
                 slot = self.temporary(f"getelementptr i64, ptr {context}, i64 {position}")
                 self.lines.append(f"  store {self.typed(here)}, ptr {slot}, align 8")
         self.lines.append(
-            f"  call void @tilework_pool_run(ptr %pool, ptr @{region.function.name}, ptr {context}, "
-            f"i32 {self.name(region.chunks)})"
+            f"  call void @{run}(ptr %pool, ptr @{region.function.name}, ptr {context}, i32 {self.name(region.chunks)})"
         )
 
     def captures(self, function: Function) -> list[str]:
@@ -154,10 +192,27 @@ class Printer(MemoryText):
     def function(self, function: Function, head: str, last: list[str]) -> str:
         """A whole function as text. `head` is its signature and attributes; `last` the lines that return."""
         self.entry_allocations = []
-        region = function.chunk is not None
+        first = self.captures(function) if function.chunk is not None else []
+        self.block = "entry"
+        if function.chunk is not None and function.polls:
+            first += self._looking(self.name(function.chunk))
         body = self.body(function)
-        first = self.captures(function) if region else []
         return "\n".join([head + " {", "entry:", *self.entry_allocations, *first, *body, *last, "}"])
+
+    def _looking(self, chunk: str) -> list[str]:
+        """The lines with which a chunk but the first looks whether the call is to stop; chunk -1 does nothing else."""
+        self.lines, self.block = [], "start"
+        self.lines += [f"  %later = icmp ne i32 {chunk}, 0", "  br i1 %later, label %look, label %start", "look:"]
+        asked = self._asked()
+        self.lines += [
+            f"  %only = icmp slt i32 {chunk}, 0",
+            f"  %leaves = or i1 %only, {asked}",
+            "  br i1 %leaves, label %leave, label %start",
+            "leave:",
+            "  ret void",
+            "start:",
+        ]
+        return self.lines
 
     # -- instructions --------------------------------------------------------------------------------------------------
     def instruction(self, item: Instruction) -> None:
@@ -222,3 +277,30 @@ class Printer(MemoryText):
         a, b = item.operands
         order = ", ".join(f"i32 {lane}" for lane in item.extra)
         self.define(item, f"shufflevector {self.typed(a)}, {self.typed(b)}, <{len(item.extra)} x i32> <{order}>")
+
+
+def stop_function(name: str) -> str:
+    """LLVM text of `i1 name(ptr args)`: whether the call is to stop.
+
+    The error word of a call is followed by the pool's address and that of the poll state, which holds the function to
+    ask at byte 48 (see `gate.POLL_BYTES`). Without a state, or a function in it, nothing stops the call.
+    """
+    return f"""define internal i1 @{name}(ptr %args) nounwind cold {{
+entry:
+  %word = load ptr, ptr %args, align 8
+  %state_at = getelementptr i64, ptr %word, i64 2
+  %state = load ptr, ptr %state_at, align 8
+  %unwatched = icmp eq ptr %state, null
+  br i1 %unwatched, label %go_on, label %watched
+watched:
+  %poll_at = getelementptr i8, ptr %state, i64 {POLL_FUNCTION_OFFSET}
+  %poll = load ptr, ptr %poll_at, align 8
+  %deaf = icmp eq ptr %poll, null
+  br i1 %deaf, label %go_on, label %ask
+ask:
+  %answer = call i32 %poll(ptr %state)
+  %stops = icmp ne i32 %answer, 0
+  ret i1 %stops
+go_on:
+  ret i1 false
+}}"""

@@ -28,12 +28,15 @@ STOP_OFFSET = 136
 """Byte offset of the int32 that makes workers end while it is not 0."""
 
 EXPORTS = (
-    "tilework_pool_run", "tilework_pool_spawn", "tilework_pool_stop", "tilework_pool_join", "tilework_pool_reset",
+    "tilework_pool_run", "tilework_pool_run_watched", "tilework_pool_spawn", "tilework_pool_stop", "tilework_pool_join",
+    "tilework_pool_reset",
 )  # fmt: skip
 """What the pool's object defines.
 
 - `void tilework_pool_run(ptr pool, ptr function, ptr context, i32 chunks)`: call `function(context, chunk, chunks)`
   once for each chunk; returns when all are done. A null pool runs them in the caller.
+- `void tilework_pool_run_watched(ptr pool, ptr function, ptr context, i32 chunks)`: the same, and while the caller
+  waits for other threads it calls `function(context, -1, chunks)` every few milliseconds, to look for signals.
 - `i32 tilework_pool_spawn(ptr pool, ptr thread)`: start one worker and store its handle; 0 or an errno.
 - `void tilework_pool_stop(ptr pool)`: ask all workers to end after the region they are in.
 - `i32 tilework_pool_join(ptr thread)`: wait until the worker with this handle has ended.
@@ -58,6 +61,8 @@ _MACHINES: dict[str, dict[str, str]] = {
 
 _CALLER_SPIN = 4000
 """Pauses that a caller makes while other threads finish the region's last chunks, before it sleeps."""
+_WATCH_NS = 10_000_000
+"""Nanoseconds that the caller of a watched region sleeps before it looks for signals."""
 
 # Offsets: 0 word, 8 function, 16 context, 24 chunks | 64 done, 68 caller asleep | 128 epoch (what idle workers sleep
 # on), 132 sleepers, 136 stop | 192 spin, 196 workers | 256 lock.
@@ -167,8 +172,13 @@ out:
 }}
 
 ; The caller owns the lock here, and there are workers.
-define internal void @tilework_pool_publish(ptr %pool, ptr %function, ptr %context, i32 %chunks) #0 {{
+define internal void @tilework_pool_publish(ptr %pool, ptr %function, ptr %context, i32 %chunks, i1 %watched) #0 {{
 entry:
+  %time = alloca [2 x i64]
+  store i64 0, ptr %time
+  %time_low = getelementptr i8, ptr %time, i64 8
+  store i64 {watch}, ptr %time_low
+  %timeout = select i1 %watched, ptr %time, ptr null
   %function_at = getelementptr i8, ptr %pool, i64 8
   %context_at = getelementptr i8, ptr %pool, i64 16
   %chunks_at = getelementptr i8, ptr %pool, i64 24
@@ -223,7 +233,10 @@ again:
   br i1 %all2, label %awake, label %wait
 wait:
   %done64 = zext i32 %done2 to i64
-  %waited = call i64 (i64, ...) @syscall(i64 {futex}, ptr %done_at, i64 128, i64 %done64, ptr null, ptr null, i64 0)
+  %waited = call i64 (i64, ...) @syscall(i64 {futex}, ptr %done_at, i64 128, i64 %done64, ptr %timeout, ptr null, i64 0)
+  br i1 %watched, label %watch, label %again
+watch:
+  call void %function(ptr %context, i32 -1, i32 %chunks)
   br label %again
 awake:
   store atomic i32 0, ptr %asleep_at monotonic, align 4
@@ -233,6 +246,16 @@ out:
 }}
 
 define void @tilework_pool_run(ptr %pool, ptr %function, ptr %context, i32 %chunks) #0 {{
+  call void @tilework_pool_begin(ptr %pool, ptr %function, ptr %context, i32 %chunks, i1 false)
+  ret void
+}}
+
+define void @tilework_pool_run_watched(ptr %pool, ptr %function, ptr %context, i32 %chunks) #0 {{
+  call void @tilework_pool_begin(ptr %pool, ptr %function, ptr %context, i32 %chunks, i1 true)
+  ret void
+}}
+
+define internal void @tilework_pool_begin(ptr %pool, ptr %function, ptr %context, i32 %chunks, i1 %watched) #0 {{
 entry:
   %none = icmp slt i32 %chunks, 1
   br i1 %none, label %out, label %some
@@ -255,7 +278,7 @@ try:
   %got = icmp eq i32 %was, 0
   br i1 %got, label %publish, label %inline
 publish:
-  call void @tilework_pool_publish(ptr %pool, ptr %function, ptr %context, i32 %chunks)
+  call void @tilework_pool_publish(ptr %pool, ptr %function, ptr %context, i32 %chunks, i1 %watched)
   store atomic i32 0, ptr %lock_at release, align 4
   br label %out
 inline:
@@ -323,10 +346,15 @@ inline:
 out:
   ret void
 }
+
+define void @tilework_pool_run_watched(ptr %pool, ptr %function, ptr %context, i32 %chunks) #0 {
+  call void @tilework_pool_run(ptr %pool, ptr %function, ptr %context, i32 %chunks)
+  ret void
+}
 attributes #0 = { nounwind }
 """
 """LLVM text of a pool without workers, for any target: every region runs in its caller."""
-INLINE_EXPORTS = ("tilework_pool_run",)
+INLINE_EXPORTS = ("tilework_pool_run", "tilework_pool_run_watched")
 
 
 def has_workers(triple: str) -> bool:
@@ -342,4 +370,4 @@ def pool_text(triple: str) -> str:
     """
     if not has_workers(triple):
         raise CodegenError(1750, f"no thread pool for {triple}", where=triple)
-    return _TEXT.format(caller_spin=_CALLER_SPIN, **_MACHINES[architecture(triple)])
+    return _TEXT.format(caller_spin=_CALLER_SPIN, watch=_WATCH_NS, **_MACHINES[architecture(triple)])
