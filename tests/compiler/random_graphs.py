@@ -397,6 +397,8 @@ class RandomGraph:
             raise Unsuitable
         along = self.choices.integer(0, x.rank - 1)
         if kind == 3 and not x.rough:
+            if x.shape[along] == 0:
+                raise Unsuitable
             self.apply(
                 "arg_reduce", x, bound=largest(dtypes.int64, whole=True), dimension=along,
                 direction=self.pick(("maximum", "minimum")), keep_dimensions=bool(self.choices.integer(0, 1)),
