@@ -134,10 +134,9 @@ def determines(index: Sequence[Dim], variable: str, free: dict[str, Dim]) -> boo
                     changed = True
         for atom in list(known):
             # quotient and remainder of one dim by the same number give the dim itself
-            if isinstance(atom, FloorDiv) and _remainder(atom) in known:
-                if atom.numerator not in entries:
-                    entries.append(atom.numerator)
-                    changed = True
+            if isinstance(atom, FloorDiv) and _remainder(atom) in known and atom.numerator not in entries:
+                entries.append(atom.numerator)
+                changed = True
     return variable in known
 
 

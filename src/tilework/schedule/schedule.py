@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
 from tilework.errors import ScheduleError, UsageError
@@ -13,6 +14,10 @@ from tilework.schedule.outside import Outside
 from tilework.schedule.primitive import Machine, Primitive, Setting
 from tilework.schedule.trace import Trace, primitive_named, primitive_names
 from tilework.schedule.verdict import IllegalSchedule, Verdict
+
+
+DEFAULT = numerics("default")
+"""The numerics contract of a schedule that names none."""
 
 
 @dataclass(frozen=True)
@@ -32,15 +37,16 @@ class Schedule:
 
     program: LoopProgram
     machine: Machine | None = None
-    numerics: Numerics = numerics("default")
+    numerics: Numerics = DEFAULT
     trace: Trace = ()
     forwards: tuple[dict[str, tuple[str, ...]], ...] = ()
     """Per step, where the names it changed went."""
     outside: Outside | None = None
     """What is around, where the program is one nest of a larger one (`schedule/nests.py`)."""
 
-    @property
+    @cached_property
     def setting(self) -> Setting:
+        """What steps are checked against."""
         return Setting(self.program, self.numerics, self.machine)
 
     def check(self, step: Primitive) -> Verdict:

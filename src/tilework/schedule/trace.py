@@ -21,6 +21,7 @@ def primitive_named(name: str) -> type[Primitive]:
 
 
 def primitive_names() -> tuple[str, ...]:
+    """Every primitive there is."""
     return list_variants(PACKAGE)
 
 
@@ -47,7 +48,7 @@ def trace_from_json(text: str) -> Trace:
             known = {f.name for f in dataclasses.fields(kind)}
             if not set(fields) <= known:
                 raise ParseError(
-                    1503, f"step {position}: {kind.name} has no argument {sorted(set(fields) - known)[0]!r}"
+                    1503, f"step {position}: {kind.name} has no argument {min(set(fields) - known)!r}"
                 )
             steps.append(kind(**{key: _tuples(value) for key, value in fields.items()}))
         except (ScheduleError, UsageError) as error:

@@ -67,6 +67,7 @@ def illegal(
     witness: Witness | None = None,
     alternative: str = "",
 ) -> Verdict:
+    """The step would change the values, or makes no sense here."""
     return Verdict("illegal", code, reason, nodes, dependence, witness, alternative)
 
 
