@@ -85,7 +85,7 @@ def _error(
             return error[1] + 0 * rounding
         case "select":
             return np.maximum(error[1], error[2]) + 0 * rounding
-        case "take" | "take_along_axis":
+        case "take" | "take_along_axis" | "gather_nd":
             return _run(node, [error[0], values[node.inputs[1]]], symbols)
         case "pad":
             return _run(node, [error[0], np.zeros(())], symbols)

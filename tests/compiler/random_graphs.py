@@ -554,10 +554,40 @@ class RandomGraph:
         array = generator.integers(low, size, tuple(int(e) for e in shape)).astype(dtype.numpy)
         return Known(self.builder.constant(array), size)
 
+    def tuples(self, extents: Sequence[Dim], outer: Sequence[Dim]) -> Value:
+        """Tuples of positions along the last dimension."""
+        parts = [self.positions(extent, [*outer, dim(1)]) for extent in extents]
+        wide = [self.apply("convert", part, bound=part.bound, dtype=dtypes.int64) for part in parts]
+        if len(wide) == 1:
+            return wide[0].value
+        bound = max(part.bound for part in wide)
+        return self.apply("concatenate", *wide, bound=bound, dimension=len(outer)).value
+
+    def tuple_indexing(self, x: Known, gathers: bool) -> None:
+        """Slices read or replaced at tuples of positions."""
+        batch = self.choices.integer(0, min(1, x.rank - 1)) if gathers else 0
+        depth = self.choices.integer(1, x.rank - batch)
+        outer = [*x.shape[:batch], *(dim(self.pick((1, 2, 5, 0))) for _ in range(self.choices.integer(0, 1)))]
+        shape = [*outer, *x.shape[batch + depth :]]
+        if size_of(shape) > 4 * self.largest:
+            raise Unsuitable
+        where = self.tuples(x.shape[batch : batch + depth], outer)
+        if gathers:
+            self.apply("gather_nd", x, where, bound=x.bound, batch_dimensions=batch)
+            return
+        updates = self.of_shape(x.dtype, shape)
+        if x.rough or updates.rough:
+            raise Unsuitable
+        name = self.pick(("replace", "maximum", "minimum"))
+        self.apply("scatter_nd", x, where, updates, bound=max(x.bound, updates.bound), reducer=name)
+
     def indexing(self) -> None:
         x = self.value(lambda k: k.rank > 0)
         along = self.choices.integer(0, x.rank - 1)
-        kind = self.choices.integer(0, 2)
+        kind = self.choices.integer(0, 4)
+        if kind > 2:
+            self.tuple_indexing(x, gathers=kind == 3)
+            return
         if kind == 0:
             shape = self.shape(2)
             if size_of([*shape, *x.shape]) > 4 * self.largest:
