@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -67,7 +67,16 @@ class Native:
         self.code = context.load(context.compile_object(self.text.ir), self.text.exports, uses=[pool])
         self.entry = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_void_p, ctypes.c_void_p)(self.code[self.text.name])
 
-    def run(self, arrays: Mapping[str, Any], symbols: Mapping[str, int] = {}, offset: int = 0) -> Outcome:
+    def run(
+        self,
+        arrays: Mapping[str, Any],
+        symbols: Mapping[str, int] = {},
+        offset: int = 0,
+        through: Callable[[Any], int] | None = None,
+    ) -> Outcome:
+        """Run it on copies of arrays; `through` calls it with the argument block in another way, or with other error,
+        pool and poll words.
+        """
         signature = self.text.signature
         given = {a.buffer.name: arrays[a.buffer.name] for a in self.program.arguments}
         values = bind_symbols(self.program, {n: a.shape for n, a in given.items()}, symbols)
@@ -85,7 +94,7 @@ class Native:
             slots.append(fence.raw.ctypes.data + fence.start)
         slots += [values[s.name] for s in signature.symbols]
         block = (ctypes.c_int64 * len(slots))(*slots)
-        status = int(self.entry(ctypes.addressof(block), None))
+        status = through(block) if through is not None else int(self.entry(ctypes.addressof(block), None))
         for name, fence in fenced.items():
             assert fence.intact, f"memory around {name} was written"
         for argument in self.program.arguments:
