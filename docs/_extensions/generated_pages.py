@@ -71,8 +71,12 @@ def error_pages() -> list[str]:
 def environment_page() -> list[str]:
     """Write the page of the environment variables."""
     entries = "\n\n".join(f"`{name}`\n: {entry.meaning} Holds {entry.kind}." for name, entry in VARIABLES.items())
-    head = "A variable that is unset or empty changes nothing; a value of another kind is refused"
-    write("environment", f"# Environment variables\n\n{head} with [TW1002](errors/tw1002.md).\n\n{entries}\n")
+    head = (
+        "A variable that is unset or empty changes nothing; a value of another kind is refused with "
+        "[TW1002](errors/tw1002.md), an unknown machine with [TW1620](errors/tw1620.md). What a call, a context or a "
+        "command is given explicitly wins. The commands tell of variables of this prefix that nothing reads."
+    )
+    write("environment", f"# Environment variables\n\n{head}\n\n{entries}\n")
     return ["environment"]
 
 
