@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tilework import environment
-from tilework.environment import MACHINE, MEMORY_LIMIT, MODELS, NUM_THREADS, VARIABLES, Variable
+from tilework.environment import MACHINE, MEMORY_LIMIT, MODELS, NUM_THREADS, TRACE, VARIABLES, Variable
 from tilework.errors import UsageError
 
 SOURCE = Path(__file__).resolve().parents[1] / "src"
@@ -23,6 +23,7 @@ SOURCE = Path(__file__).resolve().parents[1] / "src"
         (NUM_THREADS, "  ", None),
         (MACHINE, "x86-64-v3", "x86-64-v3"),
         (MODELS, "/models", Path("/models")),
+        (TRACE, "trace.txt", Path("trace.txt")),
         (MEMORY_LIMIT, "4096", 4096),
         (MEMORY_LIMIT, "3k", 3 * 1024),
         (MEMORY_LIMIT, "2GiB", 2 * 1024**3),
@@ -77,3 +78,14 @@ def test_every_variable_has_the_prefix_and_its_words() -> None:
         assert name.startswith(environment.PREFIX)
         assert variable.kind
         assert variable.meaning.endswith(".")
+
+
+def test_every_variable_is_read_by_somebody() -> None:
+    """A variable that is documented and never read would be a promise not kept."""
+    root = SOURCE.parent
+    texts = [path.read_text() for folder in ("src", "benchmarks") for path in (root / folder).rglob("*.py")]
+    constants = {
+        name for name, value in vars(environment).items() if isinstance(value, Variable) and name == name.upper()
+    }
+    assert len(constants) == len(VARIABLES)
+    assert [name for name in constants if not any(f"read(environment.{name})" in text for text in texts)] == []
