@@ -139,7 +139,7 @@ class Printer(MemoryText):
     def _asked(self) -> str:
         """Whether the call is to stop, as an i1."""
         self.polls = True
-        return self.temporary(f"call i1 @{self.stop}(ptr %args)")
+        return self.temporary(f"call preserve_mostcc i1 @{self.stop}(ptr %args)")
 
     def branch(self, branch: Branch) -> None:
         then, end = self.label("then"), self.label("end")
@@ -283,9 +283,10 @@ def stop_function(name: str) -> str:
     """LLVM text of `i1 name(ptr args)`: whether the call is to stop.
 
     The error word of a call is followed by the pool's address and that of the poll state, which holds the function to
-    ask at byte 48 (see `gate.POLL_BYTES`). Without a state, or a function in it, nothing stops the call.
+    ask at byte 48 (see `gate.POLL_BYTES`). Without a state, or a function in it, nothing stops the call. It preserves the
+    integer registers, so that callers keep theirs across a look.
     """
-    return f"""define internal i1 @{name}(ptr %args) nounwind cold {{
+    return f"""define internal preserve_mostcc i1 @{name}(ptr %args) nounwind cold {{
 entry:
   %word = load ptr, ptr %args, align 8
   %state_at = getelementptr i64, ptr %word, i64 2
