@@ -283,7 +283,7 @@ def stop_function(name: str) -> str:
     """LLVM text of `i1 name(ptr args)`: whether the call is to stop.
 
     The error word of a call is followed by the pool's address and that of the poll state, which holds the function to
-    ask at byte 48 (see `gate.POLL_BYTES`). Without a state, or a function in it, nothing stops the call. It preserves the
+    ask at byte 48 (see `gate.POLL_BYTES`). Without a state, or a function in it, nothing stops the call. It keeps the
     integer registers, so that callers keep theirs across a look.
     """
     return f"""define internal preserve_mostcc i1 @{name}(ptr %args) nounwind cold {{
