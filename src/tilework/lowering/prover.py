@@ -16,6 +16,7 @@ class Prover:
         self.extents: dict[str, Dim] = {}
         self.multiples: dict[str, int] = {symbol.name: symbol.multiple for symbol in program.symbols}
         self.proved: dict[Dim, bool] = {}
+        self._places: dict[str, int] = {}
         for node in walk(program.body):
             if isinstance(node, Loop):
                 self.extents[node.variable] = node.extent
@@ -44,10 +45,13 @@ class Prover:
     def _prove(self, value: Dim) -> bool:
         if value.bounds(self.bounds)[0] >= 0:
             return True
+        if len(self._places) != len(self.extents):
+            self._places = {name: place for place, name in enumerate(self.extents)}
         # Inner variables first: their extents may depend on outer ones.
-        for name in reversed(self.extents):
-            if name not in value.names():
-                continue
+        last = len(self._places)
+        while inner_names := [n for n in value.names() if self._places.get(n, last) < last]:
+            name = max(inner_names, key=self._places.__getitem__)
+            last = self._places[name]
             slope = Dim()
             plain = True
             for monomial, coefficient in value.terms:

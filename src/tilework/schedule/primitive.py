@@ -10,9 +10,11 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 from tilework.errors import ScheduleError
+from tilework.loops.expressions import Load
 from tilework.loops.program import Compute, Intrinsic, Loop, LoopProgram, Node, path, walk
 from tilework.numerics import Numerics
 
@@ -42,35 +44,62 @@ class Setting:
     numerics: Numerics
     machine: Machine | None = None
 
+    @cached_property
+    def _loops(self) -> dict[str, Loop]:
+        return {node.variable: node for node in walk(self.program.body) if isinstance(node, Loop)}
+
+    @cached_property
+    def _statements(self) -> dict[str, Compute]:
+        """The first statement of each name."""
+        found: dict[str, Compute] = {}
+        for node in walk(self.program.body):
+            if isinstance(node, Compute):
+                found.setdefault(node.name, node)
+        return found
+
+    @cached_property
+    def _instructions(self) -> bool:
+        return any(isinstance(node, Intrinsic) for node in walk(self.program.body))
+
+    @cached_property
+    def readers(self) -> Mapping[str, list[tuple[Compute, Load]]]:
+        """Every load of a buffer in statements' values, by buffer."""
+        found: dict[str, list[tuple[Compute, Load]]] = {}
+        for node in walk(self.program.body):
+            if isinstance(node, Compute):
+                for load in node.loads:
+                    found.setdefault(load.buffer, []).append((node, load))
+        return found
+
     def loop(self, variable: str) -> Loop:
         """The loop with this variable; raises `ScheduleError` 1501 listing the loops there are."""
-        loops = [node for node in walk(self.program.body) if isinstance(node, Loop)]
-        for loop in loops:
-            if loop.variable == variable:
-                self._free(loop, variable)
-                return loop
-        there = ", ".join(loop.variable for loop in loops) or "none"
+        loop = self._loops.get(variable)
+        if loop is not None:
+            self._free(loop, variable)
+            return loop
+        there = ", ".join(self._loops) or "none"
         raise ScheduleError(1501, f"there is no loop {variable!r}", hint=f"the loops are: {there}")
 
     def statement(self, name: str) -> Compute:
         """The statement with this name; raises `ScheduleError` 1501 listing the statements there are."""
-        found = [node for node in walk(self.program.body) if isinstance(node, Compute)]
-        for statement in found:
-            if statement.name == name:
-                self._free(statement, name)
-                return statement
-        there = ", ".join(statement.name for statement in found) or "none"
+        statement = self._statements.get(name)
+        if statement is not None:
+            self._free(statement, name)
+            return statement
+        there = ", ".join(self._statements) or "none"
         raise ScheduleError(1501, f"there is no statement {name!r}", hint=f"the statements are: {there}")
 
     def _free(self, node: Node, name: str) -> None:
         """What an instruction stands for is out of reach: the instruction would mean something else."""
+        if not self._instructions:
+            return
         around = [n.instruction for n in path(self.program.body, node)[:-1] if isinstance(n, Intrinsic)]
         if around:
             raise ScheduleError(1519, f"{name} is inside the instruction {around[0]}", hint="schedule before tensorize")
 
     def names(self) -> set[str]:
         """Every loop variable in use."""
-        return {node.variable for node in walk(self.program.body) if isinstance(node, Loop)}
+        return set(self._loops)
 
     def enclosing(self, node: Node) -> tuple[Loop, ...]:
         """The loops around a node, outermost first (the node itself excluded)."""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from tilework.dims import product
 from tilework.loops.expressions import Call, Load, walk
 from tilework.loops.functions import FUNCTIONS
-from tilework.loops.program import Compute, Loop, LoopProgram, Node, Sequence, children, statements
+from tilework.loops.program import Compute, Loop, Node, Sequence, children, statements
+from tilework.schedule.primitive import Setting
 from tilework.schedule.primitives.compute_at import ComputeAt
 from tilework.schedule.primitives.fission import Fission
 from tilework.schedule.rewriting import band
@@ -15,42 +16,32 @@ ROW_BYTES = 1 << 14
 """Bytes of a temporary that may live inside a loop: half of a small first-level cache."""
 
 
-def worth_inlining(program: LoopProgram, name: str) -> bool:
+def worth_inlining(setting: Setting, name: str) -> bool:
     """Whether recomputing a stage at its readers costs less than storing it.
 
     A stage that only moves elements is free. One that computes is worth it when a single statement reads it at one
     place, and reads every element once: as many iterations as elements.
     """
-    found = next(s for s in statements(program.body) if s.name == name)
+    found = setting.statement(name)
     if len(found.targets) != 1 or found.reducer is not None:
         return False
     buffer = found.target.buffer
     calls = [node for node in walk(found.values[0]) if isinstance(node, Call)]
-    sites = [
-        (reader, load)
-        for reader in statements(program.body)
-        for value in reader.values
-        for load in walk(value)
-        if isinstance(load, Load) and load.buffer == buffer
-    ]
+    sites = setting.readers.get(buffer, [])
     if not any(FUNCTIONS[c.function].transcendental for c in calls if c.function in FUNCTIONS) and len(calls) <= 1:
-        return all(_moves_only(calls) or not _reuses(program, reader, load) for reader, load in sites)
-    return len(sites) == 1 and not _reuses(program, *sites[0])
+        return all(_moves_only(calls) or not _reuses(setting, reader, load) for reader, load in sites)
+    return len(sites) == 1 and not _reuses(setting, *sites[0])
 
 
 def _moves_only(calls: list[Call]) -> bool:
     return not calls
 
 
-def _reuses(program: LoopProgram, reader: Compute, load: Load) -> bool:
+def _reuses(setting: Setting, reader: Compute, load: Load) -> bool:
     """Whether the reader has loops that do not move the load: it reads elements more than once."""
     moved = {name for entry in load.index for name in entry.names()}
-    loops = [node for node in _loops_around(program, reader) if node.extent != 1]
+    loops = [node for node in setting.enclosing(reader) if node.extent != 1]
     return any(node.variable not in moved for node in loops)
-
-
-def _loops_around(program: LoopProgram, statement: Compute) -> tuple[Loop, ...]:
-    return Schedule(program).setting.enclosing(statement)
 
 
 def together(schedule: Schedule) -> Schedule:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from tilework.layout import Layout, Part
 from tilework.loops.program import Compute, Loop, LoopProgram
 from tilework.recipes.cpu._access import buffers_of, loads_of
 from tilework.recipes.cpu._lanes import slow
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.reorder import Reorder
+from tilework.schedule.primitives.transform_layout import TransformLayout
 from tilework.schedule.primitives.vectorize import Vectorize
 from tilework.schedule.schedule import Schedule
 
@@ -21,9 +23,16 @@ LARGEST_ROWS = 8
 
 
 def with_lanes(
-    schedule: Schedule, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str], chosen: str
+    schedule: Schedule,
+    found: Compute,
+    around: tuple[Loop, ...],
+    kinds: dict[str, str],
+    chosen: str,
+    packable: frozenset[str] = frozenset(),
 ) -> Schedule:
-    """Split the chosen loop by the machine's lanes and move the lanes innermost."""
+    """Split the chosen loop by the machine's lanes and move the lanes innermost; constants of sums are stored in the
+    order in which tiles read them.
+    """
     loop = next(node for node in around if node.variable == chosen)
     widest = max((schedule.program.buffers[b].dtype.bits for b in buffers_of(found)), default=32)
     lanes = max(2, (schedule.machine.vector_bits if schedule.machine is not None else 128) // max(widest, 8))
@@ -73,7 +82,23 @@ def with_lanes(
     above = schedule.setting.enclosing(around[0])
     at = free[-1] if free else above[-1].variable if above else ""
     cells = CacheWrite(found.name, at, f"{found.name}.cells", axes)
-    return vectorised.attempt(cells) or vectorised
+    done = vectorised.attempt(cells) or vectorised
+    return done if lanes_reduce else _in_order(done, found.name, inner, count * lanes, packable)
+
+
+def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packable: frozenset[str]) -> Schedule:
+    """Store constants that the lanes walk along in blocks as wide as a tile, so that a tile reads memory straight on."""
+    for load in loads_of(schedule.setting.statement(statement)):
+        shape = schedule.program.buffers[load.buffer].shape
+        last = len(shape) - 1
+        extent = shape[last].value if shape else None
+        if load.buffer not in packable or last < 1 or extent is None or extent <= block:
+            continue
+        if lanes not in load.index[last].names() or any(lanes in entry.names() for entry in load.index[:last]):
+            continue
+        layout = Layout(last + 1, (Part(last), *(Part(d) for d in range(last)), Part(last, block)))
+        schedule = schedule.attempt(TransformLayout(load.buffer, str(layout))) or schedule
+    return schedule
 
 
 def _rows(

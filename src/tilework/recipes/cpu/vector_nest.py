@@ -67,7 +67,7 @@ def _note(schedule: Schedule) -> str:
 def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Schedule:
     """Inline what is cheap to recompute, then treat every nest. `packable` arguments may take any layout."""
     for statement in [s.name for s in statements(schedule.program.body)]:
-        if worth_inlining(schedule.program, statement):
+        if worth_inlining(schedule.setting, statement):
             schedule = schedule.attempt(ComputeInline(statement)) or schedule
     schedule = distributed(together(schedule))
     return each_nest(schedule, lambda part, tops: _treated_nest(part, tops, packable))
@@ -109,7 +109,7 @@ def nest(
     for name, layout in layouts_for(schedule.program, found, chosen, packable).items():
         schedule = schedule.transform_layout(name, str(layout))
     found = schedule.setting.statement(statement)
-    return with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen)
+    return with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen, packable)
 
 
 def _treated(schedule: Schedule, statement: str, apart: bool) -> tuple[Loop, ...]:
