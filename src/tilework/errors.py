@@ -615,7 +615,11 @@ CODES: dict[int, CodeInfo] = {
         "Iterations of a parallel loop may write the same element.",
         "Make the loop serial, or give each iteration elements of its own.",
     ),
-    1608: CodeInfo("too much unrolled", "Once its loops are unrolled, a program has more statements than can be compiled in time.", "Unroll less."),
+    1608: CodeInfo(
+        "too much unrolled",
+        "Once its loops are unrolled, a program has more statements than can be compiled in time.",
+        "Unroll less.",
+    ),
     1620: CodeInfo(
         "unknown machine",
         "There is no description of a machine of that name.",

@@ -94,9 +94,7 @@ def _of_statement(node: Compute, loops: tuple[Loop, ...]) -> Iterator[Access]:
         yield Access(node.name, target.buffer, target.index, kind, loops, node.guards)
 
 
-def domain_of(
-    loops: tuple[Loop, ...], guards: tuple[Dim, ...], fixed: Mapping[str, int] | None = None
-) -> Domain:
+def domain_of(loops: tuple[Loop, ...], guards: tuple[Dim, ...], fixed: Mapping[str, int] | None = None) -> Domain:
     """The iterations of a statement in these loops; variables in `fixed` have one value each.
 
     An extent that depends on other loops becomes its greatest value and a guard. Guards on data are left out, and the

@@ -15,7 +15,6 @@ from tilework.schedule.primitive import Machine, Primitive, Setting
 from tilework.schedule.trace import Trace, primitive_named, primitive_names
 from tilework.schedule.verdict import IllegalSchedule, Verdict
 
-
 DEFAULT = numerics("default")
 """The numerics contract of a schedule that names none."""
 

@@ -47,9 +47,7 @@ def trace_from_json(text: str) -> Trace:
             kind = primitive_named(fields.pop("primitive"))
             known = {f.name for f in dataclasses.fields(kind)}
             if not set(fields) <= known:
-                raise ParseError(
-                    1503, f"step {position}: {kind.name} has no argument {min(set(fields) - known)!r}"
-                )
+                raise ParseError(1503, f"step {position}: {kind.name} has no argument {min(set(fields) - known)!r}")
             steps.append(kind(**{key: _tuples(value) for key, value in fields.items()}))
         except (ScheduleError, UsageError) as error:
             raise ParseError(1503, f"step {position}: {error.message}", hint=error.hint) from None

@@ -99,9 +99,7 @@ def _tile(row: str, lane: str, lanes: int, node: Node, rows: int) -> Node:
     return Loop(row, dim(rows), "unrolled", Loop(lane, dim(lanes), "vectorized", node))
 
 
-def _around(
-    name: str, inputs: tuple[Buffer, ...], result: Buffer, body: Node, lanes: int, rows: int
-) -> LoopProgram:
+def _around(name: str, inputs: tuple[Buffer, ...], result: Buffer, body: Node, lanes: int, rows: int) -> LoopProgram:
     """The body between loading accumulators from the result and storing them there."""
     held = Buffer("held", result.shape, float32, "register")
 
