@@ -62,17 +62,6 @@ def test_tilework_computes_what_the_reference_does(chosen: Operation) -> None:
     prepared.call()
 
 
-@pytest.mark.parametrize("chosen", SMALL, ids=lambda each: f"{each.kind}-{each.label}")
-def test_peers_compute_what_the_reference_does(chosen: Operation) -> None:
-    pytest.importorskip("onnxruntime")
-    assert engines.onnxruntime_engine(chosen.described(), 1, 5).facts["of bound"] <= 1
-    if chosen.numpy(drawn(chosen)) is not None:
-        assert engines.numpy_engine(chosen.described(), 1, 5).facts["of bound"] <= 1
-    else:
-        with pytest.raises(ValueError, match="numpy has no"):
-            engines.numpy_engine(chosen.described(), 1, 5)
-
-
 @pytest.mark.parametrize("chosen", [*SMALL, *LOW], ids=lambda each: f"{each.kind}-{each.label}")
 def test_one_wrong_element_is_refused(chosen: Operation) -> None:
     inputs, constants = engines.drawn(chosen, 5)

@@ -87,7 +87,7 @@ def with_lanes(
 
 
 def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packable: frozenset[str]) -> Schedule:
-    """Store constants that the lanes walk along in blocks as wide as a tile, so that a tile reads memory straight on."""
+    """Store constants that the lanes walk along in blocks as wide as a tile: a tile then reads memory straight on."""
     for load in loads_of(schedule.setting.statement(statement)):
         shape = schedule.program.buffers[load.buffer].shape
         last = len(shape) - 1
