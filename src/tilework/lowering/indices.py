@@ -7,12 +7,16 @@ say. Scalar parts are added from the outermost scope inwards, so that each parti
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from tilework.dims import Atom, Dim, Extreme, FloorDiv, Loaded, Mod, Monomial, dim
 from tilework.lowering.registers import Value
 from tilework.lowering.state import State
+
+LONG_SUM = 8
+"""Terms of a sum of symbols that every thread's function should not add up again."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class Indices:
         self._resolved: dict[tuple[object, ...], Resolved] = {}
         self._split: dict[tuple[Dim, str], Dim] = {}
         self._known: dict[tuple[object, ...], bool | None] = {}
+        self._symbols = frozenset[Atom](state.symbols)
         self.load_element: Callable[[Loaded], Value]
         """Loads an element as an i64 (scalar or one a lane); set by `Memory`."""
 
@@ -142,12 +147,81 @@ class Indices:
         """Sums of the terms that come to exist in each scope, outermost first."""
         builder = self.state.builder
         sums: dict[int, Value] = {}
-        for monomial, coefficient in terms:
-            product = self.product(monomial)
-            part = builder.mul(product, builder.integer(coefficient))
-            have = sums.get(product.depth)
-            sums[product.depth] = part if have is None else builder.add(have, part)
+
+        def add(depth: int, part: Value) -> None:
+            have = sums.get(depth)
+            sums[depth] = part if have is None else builder.add(have, part)
+
+        above, terms = self._above(terms)
+        if above is not None:
+            add(above.depth, above)
+        for inner, group in self._factored(terms):
+            if inner is None:
+                for monomial, coefficient in group:
+                    product = self.product(monomial)
+                    add(product.depth, builder.mul(product, builder.integer(coefficient)))
+                continue
+            total: Value | None = None
+            for _, part in self.by_depth(group):
+                total = part if total is None else builder.add(total, part)
+            if total is not None:
+                product = builder.mul(total, self.atom(inner))
+                add(product.depth, product)
         return sorted(sums.items())
+
+    def _above(self, terms: list[tuple[Monomial, int]]) -> tuple[Value | None, list[tuple[Monomial, int]]]:
+        """A long sum of symbols, made once before the parallel loop and captured, and the terms left."""
+        state, function = self.state, self.state.function
+        if function.outer is None or len(terms) < LONG_SUM:
+            return None, terms
+        known = [all(atom in self._symbols for atom in monomial) for monomial, _ in terms]
+        if sum(known) < LONG_SUM:
+            return None, terms
+        state.function = function.outer
+        total = self.scalar(Resolved(0, 0, [term for term, mine in zip(terms, known, strict=True) if mine], []))
+        state.function = function
+        left = [term for term, mine in zip(terms, known, strict=True) if not mine]
+        return state.capture(function, total), left
+
+    def _factored(self, terms: list[tuple[Monomial, int]]) -> list[tuple[Atom | None, list[tuple[Monomial, int]]]]:
+        """Terms with the same innermost factor as that and the sum it multiplies: i m + i n is i (m + n).
+
+        Dims are written out, so a row's step that is a sum of symbols would else be one product each in the loop.
+        """
+        compound = [monomial for monomial, _ in terms if len(monomial) > 1]
+        if len(compound) < 2:
+            return [(None, terms)]
+        uses = Counter(atom for monomial in compound for atom in set(monomial))
+        groups: dict[Atom | None, list[tuple[Monomial, int]]] = {None: []}
+        for monomial, coefficient in terms:
+            inner: Atom | None = None
+            if len(monomial) > 1:
+                depths = {atom: self._depth(atom) for atom in monomial}
+                if None not in depths.values():
+                    inner = max(monomial, key=lambda atom: (depths[atom] or 0, uses[atom]))
+            if inner is None or uses[inner] < 2:
+                groups[None].append((monomial, coefficient))
+            else:
+                groups.setdefault(inner, []).append((monomial, coefficient))
+        found: list[tuple[Atom | None, list[tuple[Monomial, int]]]] = []
+        for atom, group in groups.items():
+            if atom is None or len(group) < 2:
+                groups[None].extend(group if atom is not None else [])
+                continue
+            rests: list[tuple[Monomial, int]] = []
+            for monomial, coefficient in group:
+                rest = list(monomial)
+                rest.remove(atom)
+                rests.append((tuple(rest), coefficient))
+            found.append((atom, rests))
+        return [(None, groups[None]), *found]
+
+    def _depth(self, atom: Atom) -> int | None:
+        """The scope in which a scalar atom comes to exist; None for one that is a vector."""
+        if atom in self._symbols:
+            return 0
+        value = self.atom(atom)
+        return None if value.lanes else value.depth
 
     def product(self, monomial: Monomial) -> Value:
         """The product of atoms, multiplied from the outermost scope inwards."""

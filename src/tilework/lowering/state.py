@@ -116,7 +116,7 @@ class State:
             raise CodegenError(
                 1605, f"{name} is neither a symbol nor a loop around the statement", where=self.statement
             )
-        found = function.variables[name] = self._capture(function, self._variable(function.outer, name))
+        found = function.variables[name] = self.capture(function, self._variable(function.outer, name))
         return found
 
     def base(self, name: str) -> Value:
@@ -130,13 +130,14 @@ class State:
         if name in self.arguments or name in self.workspaces:
             found = function.builder.pure("argument", "ptr", 0, (), ("buffer", name))
         elif function.outer is not None:
-            found = self._capture(function, self._base(function.outer, name))
+            found = self.capture(function, self._base(function.outer, name))
         else:
             raise CodegenError(1605, f"buffer {name} is used outside its storage", where=self.statement)
         function.bases[name] = found
         return found
 
-    def _capture(self, function: FunctionState, value: Value) -> Value:
+    def capture(self, function: FunctionState, value: Value) -> Value:
+        """A value of the function around as one of a region's."""
         if value.constant is not None:
             return value
         for here, there in function.captured:
