@@ -298,13 +298,17 @@ class Dim:
             atom in values if isinstance(atom, str) else True for monomial, _ in self.terms for atom in monomial
         ):
             return self
-        total = Dim((), self.constant)
-        for monomial, coefficient in self.terms:
+        parts: list[Dim] = []
+        for term in self.terms:
+            monomial, coefficient = term
+            if all(type(atom) is str and atom not in values for atom in monomial):
+                parts.append(Dim((term,)))
+                continue
             product: Dim = Dim((), coefficient)
             for atom in monomial:
                 product = product * _substitute_atom(atom, values, loads)
-            total = total + product
-        return total
+            parts.append(product)
+        return _total(parts, self.constant)
 
     def evaluate(self, values: Mapping[str, Any], load: Callable[[str, tuple[Any, ...]], Any] | None = None) -> Any:
         """Its value, with a number (or an integer array, broadcast) for every name; raises `UsageError` 1005."""
@@ -413,7 +417,26 @@ def _key(atom: Atom) -> str:
 
 
 def _monomial_key(item: tuple[Monomial, int]) -> tuple[str, ...]:
-    return tuple(map(_key, item[0]))
+    monomial = item[0]
+    for atom in monomial:
+        if type(atom) is not str:
+            return tuple(map(_key, monomial))
+    return monomial  # type: ignore[return-value] - names are their own keys
+
+
+def _total(parts: list[Dim], constant: int) -> Dim:
+    """The sum of all parts, one by one where remainders may meet their quotients on the way."""
+    if any(type(atom) is Mod for part in parts for monomial, _ in part.terms for atom in monomial):
+        total = Dim((), constant)
+        for part in parts:
+            total = total + part
+        return total
+    merged: dict[Monomial, int] = {}
+    for part in parts:
+        constant += part.constant
+        for monomial, coefficient in part.terms:
+            merged[monomial] = merged.get(monomial, 0) + coefficient
+    return _from_terms(merged, constant)
 
 
 def _from_terms(terms: dict[Monomial, int], constant: int) -> Dim:
