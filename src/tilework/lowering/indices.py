@@ -16,7 +16,7 @@ from tilework.lowering.registers import Value
 from tilework.lowering.state import State
 
 LONG_SUM = 8
-"""Terms of a sum of symbols that every thread's function should not add up again."""
+"""Terms from which on a sum is worth being factored, and being made once for all threads where it is of symbols."""
 
 
 @dataclass(frozen=True)
@@ -184,12 +184,12 @@ class Indices:
         return state.capture(function, total), left
 
     def _factored(self, terms: list[tuple[Monomial, int]]) -> list[tuple[Atom | None, list[tuple[Monomial, int]]]]:
-        """Terms with the same innermost factor as that and the sum it multiplies: i m + i n is i (m + n).
+        """Terms of a long sum with the same innermost factor as that and what it multiplies: i m + i n is i (m + n).
 
         Dims are written out, so a row's step that is a sum of symbols would else be one product each in the loop.
         """
         compound = [monomial for monomial, _ in terms if len(monomial) > 1]
-        if len(compound) < 2:
+        if len(compound) < LONG_SUM:
             return [(None, terms)]
         uses = Counter(atom for monomial in compound for atom in set(monomial))
         groups: dict[Atom | None, list[tuple[Monomial, int]]] = {None: []}
