@@ -33,9 +33,11 @@ def each_nest(schedule: Schedule, treat: Treatment) -> Schedule:
     depend on the nest and on `schedule.outside.shared` only: the buffers that others touch too. Where one of its steps
     has to look further, it is called again with the whole program.
     """
-    nests = [place.statements for place in _places(schedule.program.body, ())]
-    if len(nests) == 1:
-        return treat(schedule, nests[0])
+    nests = [place.statements for place in _places(schedule.program.body, ()) if place.statements]
+    if len(nests) == 1 or schedule.outside is not None:
+        for nest in nests:
+            schedule = treat(schedule, nest)
+        return schedule
     parts = _Parts(schedule)
     for nest in nests:
         place = parts.places.pop(nest, None)
@@ -72,6 +74,8 @@ class _Parts:
         users = Counter(name for found in self.touched.values() for name in found)
         users.update(_touched_above(program.body))
         self.shared = {name for name, count in users.items() if count > 1}
+        # a temporary's declaration stands outside the nest even where nothing else touches it
+        self.shared.update(storage.buffer.name for place in places for storage in place.around)
         self.taken = Names.of(program)
         self.arguments = {argument.buffer.name: argument for argument in program.arguments}
         self.done: dict[int, Node] = {}
