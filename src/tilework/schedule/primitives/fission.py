@@ -15,7 +15,7 @@ from typing import ClassVar
 from tilework.dims import dim
 from tilework.loops.program import Loop, Sequence, replace_node, sequence
 from tilework.schedule.iterators import kind
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import derived, replace_variables
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
@@ -27,6 +27,7 @@ class Fission(Primitive):
     """
 
     name: ClassVar[str] = "fission"
+    looks_at: ClassVar[Reach] = "nest"
     loop: str
 
     def check(self, setting: Setting) -> Verdict:
