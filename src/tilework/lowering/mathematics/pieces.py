@@ -81,6 +81,18 @@ def nearest_product(x: Expression, factor: float) -> tuple[Expression, Expressio
     return shifted - magic, bits
 
 
+def nearest_power(x: Expression, factor: float, shift: int) -> tuple[Expression, Expression]:
+    """The integer n nearest to x * factor as a float, and 2^(n + shift), which must be a normal number.
+
+    As `nearest`, with the exponent's bias in the addend: the low bits are then an exponent and need only be moved up.
+    """
+    form = format_of(x)
+    magic = 1.5 * 2.0**form.mantissa + form.bias + shift
+    shifted = fma(x, factor, magic)
+    power = bitcast(call("shift_left", bitcast(shifted, form.integer), form.mantissa), x.dtype)
+    return shifted - magic, power
+
+
 def bits_of(value: float, form: Format) -> int:
     """The bits of a float as a signed integer."""
     import struct

@@ -39,7 +39,8 @@ def with_lanes(
     extent = loop.extent.value
     if extent is not None and extent < lanes:
         lanes = 1 << (extent - 1).bit_length()
-    if not found.reduction and slow(found) and lanes < MOST_LANES and (extent is None or extent >= 4 * lanes):
+    registers = schedule.machine.vector_registers if schedule.machine is not None else 16
+    if not found.reduction and registers >= 32 and slow(found) and lanes < MOST_LANES and (extent is None or extent >= 4 * lanes):
         lanes *= 2  # two vectors beside each other: one computes while the other waits
     outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
     trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
