@@ -6,7 +6,7 @@ import ast
 import re
 from pathlib import Path
 
-from tilework.errors import CODES
+from tilework.error_codes import CODES, GROUPS
 
 ROOT = Path(__file__).resolve().parents[1]
 SOURCE = ROOT / "src" / "tilework"
@@ -16,7 +16,7 @@ def codes_used() -> dict[int, set[str]]:
     """Return every code that a call takes as an argument, and the files that do so."""
     used: dict[int, set[str]] = {}
     for path in sorted(SOURCE.rglob("*.py")):
-        if path.name == "errors.py":
+        if path.parent.name == "error_codes":
             continue
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Constant) and type(node.value) is int and 1000 < node.value < 2000:
@@ -56,6 +56,18 @@ def test_every_entry_is_raised_somewhere() -> None:
 
 def test_every_code_that_a_text_names_has_an_entry() -> None:
     assert codes_named_in_text() <= set(CODES)
+
+
+def test_every_code_stands_in_its_hundred_and_in_order() -> None:
+    for hundred, (_, codes) in GROUPS.items():
+        assert [code // 100 for code in codes] == [hundred] * len(codes)
+    assert list(CODES) == sorted(CODES)
+
+
+def test_every_file_of_the_table_is_in_it() -> None:
+    files = {path.stem for path in (SOURCE / "error_codes").glob("tw*.py")}
+    assert {name.partition("_")[0] for name in files} == {f"tw{hundred}" for hundred in GROUPS}
+    assert len(files) == len(GROUPS)
 
 
 def test_entries_are_sentences_for_readers() -> None:

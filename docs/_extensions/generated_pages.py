@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from tilework.environment import VARIABLES
-from tilework.errors import CODES
+from tilework.error_codes import GROUPS
 
 if TYPE_CHECKING:
     from sphinx.application import Sphinx
@@ -15,19 +15,6 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).resolve().parents[1]
 GENERATED = DOCS / "generated"
 SOURCE = DOCS.parent / "src" / "tilework"
-
-GROUPS = {
-    10: "Names, settings and use of the library",
-    11: "ONNX files",
-    12: "Graphs",
-    13: "Loop programs and index notation",
-    14: "Plans and memory",
-    15: "Schedules",
-    16: "Lowering, code generation and machines",
-    17: "Calls of an executable",
-    18: "Faults that compiled code reports while it runs",
-    19: "Files and packages",
-}
 
 # In the order in which a model passes through them; the words that everybody uses come first.
 FOLDERS = (
@@ -49,12 +36,10 @@ def error_pages() -> list[str]:
     """Write a page a code and the list of them; return the names of the pages."""
     sections: list[str] = []
     pages: list[str] = []
-    for group in sorted({code // 100 for code in CODES}):
-        codes = sorted(code for code in CODES if code // 100 == group)
-        rows = "\n".join(f"| [TW{code}](errors/tw{code}.md) | {CODES[code].title} |" for code in codes)
-        sections.append(f"## {GROUPS[group]}\n\n| code | |\n|---|---|\n{rows}\n")
-        for code in codes:
-            info = CODES[code]
+    for heading, codes in GROUPS.values():
+        rows = "\n".join(f"| [TW{code}](errors/tw{code}.md) | {info.title} |" for code, info in codes.items())
+        sections.append(f"## {heading}\n\n| code | |\n|---|---|\n{rows}\n")
+        for code, info in codes.items():
             text = f"# TW{code}: {info.title}\n\n{info.meaning}\n\n**What to do.** {info.remedy}\n"
             write(f"errors/tw{code}", text)
             pages.append(f"errors/tw{code}")

@@ -12,7 +12,8 @@ import numpy as np
 from tilework.codegen.cpu.driver import FrameLayout, frame_layout
 from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim
-from tilework.errors import CODES, CallError, CodegenError, OutOfMemoryError, RunError
+from tilework.error_codes import CODES
+from tilework.errors import CallError, CodegenError, OutOfMemoryError, RunError
 from tilework.graph.types import TensorType
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan

@@ -16,7 +16,8 @@ import pytest
 from onnx import AttributeProto, ModelProto, TensorProto, helper, numpy_helper
 
 from tests.frontends.onnx.models import codes_of, faults_of, model, one_node, run
-from tilework.errors import CODES, FrontendError, UsageError
+from tilework.error_codes import CODES
+from tilework.errors import FrontendError, UsageError
 from tilework.frontends.onnx.full_check import checker_words
 from tilework.frontends.onnx.importer import import_model
 from tilework.frontends.onnx.source import LoadedModel, load, scan

@@ -1,0 +1,20 @@
+"""Codes 1800 to 1899: faults that compiled code reports while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from tilework.error_codes.info import CodeInfo
+
+CODES: Mapping[int, CodeInfo] = {
+    1801: CodeInfo(
+        "index out of range",
+        "An index that was read from data points outside the tensor that it selects from.",
+        "Check the indices given to the operation named; negative ones count from the end only where the operator says so.",
+    ),
+    1802: CodeInfo(
+        "access out of bounds",
+        "A checked build found an access outside its buffer.",
+        "Report it with the loop program: a schedule or the lowering is wrong.",
+    ),
+}
