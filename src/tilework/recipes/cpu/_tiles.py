@@ -6,20 +6,18 @@ from tilework.layout import Layout, Part
 from tilework.loops.program import Compute, Loop, LoopProgram
 from tilework.recipes.cpu._access import buffers_of, loads_of
 from tilework.recipes.cpu._lanes import slow
+from tilework.recipes.cpu._loop_order import order_of_sums
+from tilework.recipes.cpu._tile_sizes import VECTORS, tile_sizes
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.transform_layout import TransformLayout
 from tilework.schedule.primitives.vectorize import Vectorize
 from tilework.schedule.schedule import Schedule
 
-VECTORS = 4
-"""Most vectors beside each other in a tile of sums."""
 ALONE = 8
 """Vectors beside each other where no row uses them again."""
 MOST_LANES = 64
 """Lanes that one vectorised loop may have."""
-LARGEST_ROWS = 8
-"""Most rows of a tile of sums."""
 
 
 def with_lanes(
@@ -40,12 +38,18 @@ def with_lanes(
     if extent is not None and extent < lanes:
         lanes = 1 << (extent - 1).bit_length()
     registers = schedule.machine.vector_registers if schedule.machine is not None else 16
-    if not found.reduction and registers >= 32 and slow(found) and lanes < MOST_LANES and (extent is None or extent >= 4 * lanes):
+    if (
+        not found.reduction
+        and registers >= 32
+        and slow(found)
+        and lanes < MOST_LANES
+        and (extent is None or extent >= 4 * lanes)
+    ):
         lanes *= 2  # two vectors beside each other: one computes while the other waits
     outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
     trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
     order = [node.variable for node in around]
-    reductions = [v for v in order if v in found.reduction]
+    reductions = order_of_sums(schedule, found, tuple(n for n in around if n.variable in found.reduction))
     free = [v for v in order if v not in reductions]
     lanes_reduce = chosen in reductions
     sums = len(reductions) == len(found.reduction) and all(kinds[v] != "ordered" for v in reductions)
@@ -56,7 +60,7 @@ def with_lanes(
     row = None if lanes_reduce else _rows(schedule.program, found, around, kinds, chosen)
     pieces = trial.setting.loop(outer).extent.value
     if row is not None:
-        rows, count = _tile(schedule, row.extent.value, pieces)
+        rows, count = tile_sizes(schedule.machine, row.extent.value, pieces)
     else:
         # nothing is used again: many vectors side by side read memory in long pieces
         rows, count = 1, min(VECTORS if lanes_reduce else ALONE, pieces or ALONE)
@@ -116,25 +120,3 @@ def _rows(
         if best is None or loop.extent.value is None or (best.extent.value or 0) <= loop.extent.value:
             best = loop
     return best if vectors else None
-
-
-def _tile(schedule: Schedule, rows: int | None, pieces: int | None) -> tuple[int, int]:
-    """Rows and vectors of a tile: as many sums as registers hold beside the vectors kept and one more."""
-    registers = schedule.machine.vector_registers if schedule.machine is not None else 16
-    best = (1, 1)
-    score = 0.0
-    for vectors in range(1, VECTORS + 1):
-        if pieces is not None and vectors > pieces:
-            break
-        for tall in range(1, LARGEST_ROWS + 1):
-            if tall * vectors + vectors + 1 > registers or (rows is not None and tall > rows):
-                break
-            # loads a multiply-add; what a last, partly empty tile wastes counts against it
-            work = tall * vectors / (tall + vectors)
-            if rows is not None:
-                work *= rows / (-(-rows // tall) * tall)
-            if pieces is not None:
-                work *= pieces / (-(-pieces // vectors) * vectors)
-            if work > score + 1e-9:
-                best, score = (tall, vectors), work
-    return best

@@ -1,0 +1,52 @@
+"""How many rows and vectors a tile of sums has: from registers, and from what whole and partial tiles cost."""
+
+from __future__ import annotations
+
+from tilework.machine.cpu import CpuMachine
+
+VECTORS = 4
+"""Most vectors beside each other in a tile of sums."""
+LARGEST_ROWS = 14
+"""Most rows of a tile of sums."""
+LONG = 1 << 10
+"""What stands for an extent that is not known."""
+
+
+def tile_sizes(machine: CpuMachine | None, rows: int | None, pieces: int | None) -> tuple[int, int]:
+    """Rows and vectors of a tile whose rows use the same vectors, for so many rows and vectors in all (None: any).
+
+    The sums, the vectors kept and the one element at hand have to fit in registers. Among the sizes that do, the one
+    under which all tiles together take the fewest cycles, those at the ends, which are smaller, included; of equals the
+    one with fewest loads.
+    """
+    registers = machine.vector_registers if machine is not None else 16
+    pipes = machine.fma_pipes if machine is not None else 2
+    latency = machine.fma_latency if machine is not None else 4
+    best, least = (1, 1), (float("inf"), 0.0)
+    for vectors in range(1, min(VECTORS, pieces or VECTORS) + 1):
+        for tall in range(1, min(LARGEST_ROWS, rows or LARGEST_ROWS) + 1):
+            if tall * vectors + vectors + 1 > registers:
+                break
+            cycles = sum(
+                count * many * _cycles(high, wide, pipes, latency)
+                for high, count in _parts(rows, tall)
+                for wide, many in _parts(pieces, vectors)
+            )
+            loads = (tall + vectors) / (tall * vectors)
+            if (round(cycles, 6), loads) < least:
+                best, least = (tall, vectors), (round(cycles, 6), loads)
+    return best
+
+
+def _parts(extent: int | None, size: int) -> list[tuple[int, int]]:
+    """Whole parts and the one at the end, each with how many there are."""
+    whole, rest = divmod(extent if extent is not None else LONG // size * size, size)
+    return [(size, whole), *([(rest, 1)] if rest else [])]
+
+
+def _cycles(rows: int, vectors: int, pipes: int, latency: int) -> float:
+    """Cycles of one step of a tile: its multiply-adds, its loads (two a cycle), or the wait for the sums before."""
+    arithmetic = rows * vectors / pipes
+    loads = (rows + vectors) / 2
+    # neighbouring tiles overlap a little, and loads never quite come as fast as they could
+    return max(arithmetic, loads, float(latency)) + 0.1 * loads
