@@ -110,11 +110,11 @@ def test_the_contract_has_the_floors_of_the_design() -> None:
         ("tilework/graph/types.py", "def f():\n    import tilework.cli.main", "imports upward"),
         ("tilework/graph/types.py", "from tilework.loops import tree", "imports sideways"),
         ("tilework/recipes/cpu/dot.py", "from tilework.recipes.cuda.dot import x", "imports sideways"),
-        ("tilework/dims.py", "from tilework.graph import types", "imports upward"),
+        ("tilework/dims/terms.py", "from tilework.graph import types", "imports upward"),
         ("tilework/helpers.py", "x = 1", "stands on no floor"),
         ("tilework/graph/types.py", "import tilework", "stands on no floor"),
         ("tilework/graph/types.py", "from tilework.dims import Dim", ""),
-        ("tilework/dims.py", "from tilework.errors import TileworkError", ""),
+        ("tilework/dims/terms.py", "from tilework.errors import TileworkError", ""),
     ],
 )
 def test_planted_faults_are_found(tmp_path: Path, module: str, text: str, fault: str) -> None:

@@ -16,6 +16,9 @@ DOCS = Path(__file__).resolve().parents[1]
 GENERATED = DOCS / "generated"
 SOURCE = DOCS.parent / "src" / "tilework"
 
+# Words that everybody uses and that are folders.
+WORDS = ("dims", "error_codes")
+
 # In the order in which a model passes through them; the words that everybody uses come first.
 FOLDERS = (
     "graph", "loops", "compute", "ops", "dependence", "machine", "plan", "schedule", "lowering", "codegen", "cost",
@@ -107,7 +110,9 @@ def is_documented(path: Path) -> bool:
 
 def module_pages() -> list[str]:
     """Write a page for the words everybody uses and one for each folder there is; return their names."""
-    pages: dict[str, list[Path]] = {"words": sorted(SOURCE.glob("*.py"))}
+    pages: dict[str, list[Path]] = {
+        "words": sorted([*SOURCE.glob("*.py"), *(path for word in WORDS for path in (SOURCE / word).glob("*.py"))])
+    }
     pages |= {folder: sorted((SOURCE / folder).rglob("*.py")) for folder in FOLDERS}
     written: list[str] = []
     for name, paths in pages.items():
