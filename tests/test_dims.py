@@ -29,18 +29,19 @@ def constant(value: int) -> tuple[Dim, Value]:
     return dim(value), lambda at: value  # noqa: ARG005
 
 
+def named(name: str) -> tuple[Dim, Value]:
+    return dim(name), lambda at: at[name]
+
+
 def drawn(rng: random.Random, depth: int, data: bool = True) -> tuple[Dim, Value]:
     """Return a random dim and the same by integers alone."""
     if depth == 0 or rng.random() < 0.15:
         if rng.random() < 0.6:
-            name = rng.choice(NAMES)
-            return dim(name), lambda at: at[name]
+            return named(rng.choice(NAMES))
         return constant(rng.randint(-6, 6))
     a, of_a = drawn(rng, depth - 1, data)
     b, of_b = drawn(rng, depth - 1, data)
-    divisor, of_divisor = constant(rng.randint(1, 6))
-    if rng.random() < 0.4:
-        divisor, of_divisor = dim("k"), lambda at: at["k"]
+    divisor, of_divisor = constant(rng.randint(1, 6)) if rng.random() < 0.6 else named("k")
     kinds = ["+", "-", "*", "//", "%", "both", "max", "min", *(["load"] if data else [])]
     match rng.choice(kinds):
         case "+":
