@@ -269,6 +269,20 @@ def test_streaming_stores_on_every_machine(name: str) -> None:
     assert ("stnp" if name == "aarch64" else "vmovntps") in assembly
 
 
+def _sum_then_copy(terms: int) -> LoopProgram:
+    """y[8 i + l] = sum over k of x[k, 8 i + l], added up in a register and then copied, for any number of rows i."""
+    place, rows = dim("i") * 8 + dim("l"), Symbol("N", 1)
+    x, y, t = buffer("x", F, terms, dim("N") * 8), buffer("y", F, dim("N") * 8), Buffer("t", (dim(8),), F, "register")
+    start = Compute("start", (Access("t", (dim("l"),)),), (constant(0.0, F),))
+    read = call("add", Load("t", (dim("l"),), F), Load("x", (dim("k"), place), F))
+    term = Compute("term", (Access("t", (dim("l"),)),), (read,))
+    copy = Compute("copy", (Access("y", (place,)),), (Load("t", (dim("l"),), F),))
+    first, *rest = (Loop("l", dim(8), "vectorized", node) for node in (start, term, copy))
+    body = sequence(first, Loop("k", dim(terms), "serial", rest[0]), rest[1])
+    nest = Loop("i", dim("N"), "serial", Storage(t, body))
+    return LoopProgram("sums", (Argument(x, "read"), Argument(y, "write")), nest, (rows,))
+
+
 def test_which_buffers_are_worth_streaming() -> None:
     cheap = elementwise(lambda a: a + 1.0, (F,), F, 16)
     assert streamed(cheap, 1 << 25) == {"y"}
@@ -279,6 +293,8 @@ def test_which_buffers_are_worth_streaming() -> None:
     functions = ("sin", "exp", "erf", "log", "tanh", "cos", "atan", "expm1", "log1p")
     dear = elementwise(lambda a: reduce(lambda x, name: call(name, x), functions, a), (F,), F, 16)
     assert streamed(dear, 1 << 25) == frozenset()
+    for terms, worth in ((16, {"y"}), (4096, set[str]())):  # the copy is cheap, the sum before it need not be
+        assert streamed(_sum_then_copy(terms), 1 << 25) == worth
     x, y = buffer("x", F, 4096), buffer("y", F, 4096)
     node = Compute("y", (Access("y", (dim("i") * 8 + dim("l"),)),), (Load("x", (dim("i") * 8 + dim("l"),), F),))
     nest = Loop("i", dim(512), "serial", Loop("l", dim(8), "vectorized", node))
