@@ -29,3 +29,12 @@ def order_of_sums(schedule: Schedule, found: Compute, loops: tuple[Loop, ...]) -
         return (not guarded, float("inf") if extent is None else float(min(extent, LONG)), -reach)
 
     return [loop.variable for loop in sorted(loops, key=rank)]
+
+
+def two_steps(loop: Loop) -> bool:
+    """Whether the innermost loop of a sum is worth running two steps a trip: its end then costs half as much.
+
+    Four would be more than LLVM's scheduler keeps in registers.
+    """
+    extent = loop.extent.value
+    return extent is not None and extent >= LONG and extent % 2 == 0

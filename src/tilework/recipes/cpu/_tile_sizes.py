@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilework.machine.cpu import CpuMachine
+from tilework.schedule.primitive import Machine
 
 VECTORS = 4
 """Most vectors beside each other in a tile of sums."""
@@ -12,7 +13,7 @@ LONG = 1 << 10
 """What stands for an extent that is not known."""
 
 
-def tile_sizes(machine: CpuMachine | None, rows: int | None, pieces: int | None) -> tuple[int, int]:
+def tile_sizes(machine: Machine | None, rows: int | None, pieces: int | None) -> tuple[int, int]:
     """Rows and vectors of a tile whose rows use the same vectors, for so many rows and vectors in all (None: any).
 
     The sums, the vectors kept and the one element at hand have to fit in registers. Among the sizes that do, the one
@@ -20,8 +21,8 @@ def tile_sizes(machine: CpuMachine | None, rows: int | None, pieces: int | None)
     one with fewest loads.
     """
     registers = machine.vector_registers if machine is not None else 16
-    pipes = machine.fma_pipes if machine is not None else 2
-    latency = machine.fma_latency if machine is not None else 4
+    pipes = machine.fma_pipes if isinstance(machine, CpuMachine) else 2
+    latency = machine.fma_latency if isinstance(machine, CpuMachine) else 4
     best, least = (1, 1), (float("inf"), 0.0)
     for vectors in range(1, min(VECTORS, pieces or VECTORS) + 1):
         for tall in range(1, min(LARGEST_ROWS, rows or LARGEST_ROWS) + 1):

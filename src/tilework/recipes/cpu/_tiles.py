@@ -6,7 +6,7 @@ from tilework.layout import Layout, Part
 from tilework.loops.program import Compute, Loop, LoopProgram
 from tilework.recipes.cpu._access import buffers_of, loads_of
 from tilework.recipes.cpu._lanes import slow
-from tilework.recipes.cpu._loop_order import order_of_sums
+from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._tile_sizes import VECTORS, tile_sizes
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.reorder import Reorder
@@ -74,6 +74,11 @@ def with_lanes(
         trial = trial.split(row.variable, rows, f"{row.variable}.block", f"{row.variable}.row")
         free = [f"{row.variable}.block" if v == row.variable else v for v in free]
         vectors = (f"{row.variable}.row", *vectors)
+    if row is not None and two_steps(trial.setting.loop(reductions[-1])):
+        last = reductions.pop()
+        trial = trial.split(last, 2, f"{last}.pair", f"{last}.step")
+        reductions.append(f"{last}.pair")
+        vectors = (f"{last}.step", *vectors)
     reordered = trial.attempt(Reorder(*free, *reductions, *vectors, inner))
     if reordered is None:
         return schedule
