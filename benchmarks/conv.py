@@ -11,9 +11,9 @@ from benchmarks.harness.onnx_engines import ONNX_RUNTIME, TILEWORK
 from benchmarks.harness.paired import QUICK_ROUNDS, ROUNDS, Samples
 from benchmarks.harness.peak import peak
 from benchmarks.harness.result import Bar, Options, Result, ratio_figure
-from benchmarks.harness.statistics import Interval, median_interval
 from benchmarks.operations import engines
 from benchmarks.operations.convolution import Convolution
+from tilework.tuning.measure.statistics import Interval, median_interval
 
 RATE_SHARE, MEMORY_SHARE = 0.60, 0.85
 """What a depthwise convolution has to reach: so much of the multiply-add rate, or so much of its level's memory."""

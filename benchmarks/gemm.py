@@ -10,10 +10,10 @@ from benchmarks.harness.onnx_engines import ONNX_RUNTIME, TILEWORK
 from benchmarks.harness.paired import QUICK_ROUNDS, ROUNDS, Samples
 from benchmarks.harness.peak import PEAK, peak
 from benchmarks.harness.result import Bar, Figure, Options, Result, ratio_figure
-from benchmarks.harness.statistics import Interval
 from benchmarks.operations import engines
 from benchmarks.operations.matrix_product import MatrixProduct
 from benchmarks.operations.operation import Operation
+from tilework.tuning.measure.statistics import Interval
 
 MOST = 1.01
 """Of the peak: more is a mistake of the measurement, unless work is skipped."""

@@ -11,9 +11,9 @@ from benchmarks import changed_computation, conv, gemm, low_precision_gemm, memo
 from benchmarks.harness.engine import Engine, EngineError, Prepared, Worker
 from benchmarks.harness.findings import Findings
 from benchmarks.harness.result import Bar, Figure, Options, Result
-from benchmarks.harness.statistics import median
 from benchmarks.operations.engines import drawn, operation
 from benchmarks.operations.operation import Operation
+from tilework.tuning.measure.statistics import median
 
 if TYPE_CHECKING:
     from tilework.codegen.cpu.kernel import KernelText

@@ -11,9 +11,9 @@ from benchmarks.harness.findings import Findings
 from benchmarks.harness.onnx_engines import ONNX_RUNTIME, TILEWORK
 from benchmarks.harness.paired import Samples
 from benchmarks.harness.result import Bar, Options, Result, ratio_figure
-from benchmarks.harness.statistics import Interval, median_interval
 from benchmarks.operations import engines
 from benchmarks.operations.memory import Gelu, LayerNorm, RowOperation, Softmax, SumColumns, SumRows, Transposed
+from tilework.tuning.measure.statistics import Interval, median_interval
 
 CACHED = 1 << 14
 """Elements of the body that is timed in the caches."""

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness.result import Bar, Figure, Options, Result, check_figure
-from benchmarks.harness.statistics import median_interval
+from tilework.tuning.measure.statistics import median_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 

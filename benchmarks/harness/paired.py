@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any
 
 from benchmarks.harness.engine import Engine, Worker
-from benchmarks.harness.statistics import Interval, median, median_interval, paired_differences, paired_ratios
+from tilework.tuning.measure.pairing import turns
+from tilework.tuning.measure.statistics import Interval, difference_interval, median, ratio_interval
 
 ROUNDS = 31
 QUICK_ROUNDS = 15
@@ -31,20 +32,19 @@ class Samples:
 
     def ratio(self, upper: str, lower: str) -> Interval:
         """Return the median of the paired ratios upper / lower, with its 95 % interval."""
-        return median_interval(paired_ratios(self.seconds[upper], self.seconds[lower]))
+        return ratio_interval(self.seconds[upper], self.seconds[lower])
 
     def difference(self, upper: str, lower: str) -> Interval:
         """Return the median of the paired differences upper - lower in seconds, with its 95 % interval."""
-        return median_interval(paired_differences(self.seconds[upper], self.seconds[lower]))
+        return difference_interval(self.seconds[upper], self.seconds[lower])
 
 
 def alternate(samplers: Mapping[str, Callable[[], float]], rounds: int) -> Samples:
     """Take one sample of each, round after round, each round starting with the next one."""
     names = list(samplers)
     seconds: dict[str, list[float]] = {name: [] for name in names}
-    for turn in range(rounds):
-        first = turn % len(names)
-        for name in names[first:] + names[:first]:
+    for order in turns(len(names), rounds):
+        for name in (names[side] for side in order):
             seconds[name].append(samplers[name]())
     return Samples(seconds, {})
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
-from benchmarks.harness.statistics import Interval
+from tilework.tuning.measure.statistics import Interval
 
 T = TypeVar("T")
 

@@ -28,7 +28,7 @@ from benchmarks.harness.result import (
     check_figure,
     ratio_figure,
 )
-from benchmarks.harness.statistics import median_interval
+from tilework.tuning.measure.statistics import median_interval
 
 PLANTED = "tests.benchmarks.planted_engines"
 

@@ -15,7 +15,6 @@ from benchmarks.harness.findings import Findings
 from benchmarks.harness.paired import Samples
 from benchmarks.harness.result import MissingPeerError, Options
 from benchmarks.harness.scheduled import scheduled
-from benchmarks.harness.statistics import median_interval
 from benchmarks.operations import engines
 from benchmarks.operations.convolution import Convolution
 from benchmarks.operations.matrix_product import Bfloat16Product, IntegerProduct, MatrixProduct
@@ -23,6 +22,7 @@ from benchmarks.operations.memory import Gelu, LayerNorm, Softmax, SumColumns, S
 from benchmarks.operations.operation import Operation, worst
 from tests.benchmarks.test_harness import engine
 from tilework.machine.finder import machine
+from tilework.tuning.measure.statistics import median_interval
 
 SMALL: list[Operation] = [
     MatrixProduct(5, 37, 65),

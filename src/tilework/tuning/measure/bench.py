@@ -28,6 +28,7 @@ from tilework.plan.signature import KernelSignature
 from tilework.runtime.context import Context, ContextOptions
 from tilework.tuning.measure.arguments import Array, Buffers, loaded_bounds, sets_for
 from tilework.tuning.measure.job import Job, Settings
+from tilework.tuning.measure.pairing import turns
 
 LEAST_ROUNDS = 7
 """Samples of each side, even of kernels that take longer than all the time there is."""
@@ -249,17 +250,16 @@ def _alternate(
     budget: float,
     phase: Callable[[str, int], None],
 ) -> tuple[list[list[float]], list[bool]]:
-    """Samples of each side, round after round, and which rounds were disturbed. Each starts with the other side."""
+    """Samples of each side, round after round, and which rounds were disturbed."""
     one_round = sum(calls * one for calls, one in calibration)
     rounds = max(LEAST_ROUNDS, min(MOST_ROUNDS, int(budget / max(one_round, 1e-9))))
     samples: list[list[float]] = [[] for _ in prepared]
     disturbed: list[bool] = []
-    order = list(range(len(prepared)))
     slow = one_round > 0.25
     gc.collect()
     gc.disable()
     try:
-        for _ in range(rounds):
+        for order in turns(len(prepared), rounds):
             disturbed.append(False)
             for side in order:
                 if slow:
@@ -267,7 +267,6 @@ def _alternate(
                 seconds, preempted = prepared[side].sample(calibration[side][0])
                 samples[side].append(seconds)
                 disturbed[-1] |= preempted
-            order.reverse()
     finally:
         gc.enable()
     return samples, disturbed

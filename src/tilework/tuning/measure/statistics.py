@@ -26,6 +26,10 @@ class Interval:
     confidence: float
     count: int
 
+    def scaled(self, factor: float) -> Interval:
+        """The same in other units: everything times a positive factor."""
+        return Interval(self.low * factor, self.middle * factor, self.high * factor, self.confidence, self.count)
+
     def __contains__(self, value: float) -> bool:
         return self.low <= value <= self.high
 
@@ -42,7 +46,8 @@ def median(samples: Sequence[float]) -> float:
 def median_interval(samples: Sequence[float], confidence: float = CONFIDENCE) -> Interval:
     """The median and the narrowest pair of order statistics that encloses the true one surely enough.
 
-    With fewer than six samples no pair reaches 95 %: the ends are then infinite. Raises `UsageError` 1760 for none.
+    With fewer than six samples no pair reaches 95 %: the ends are then minus and plus infinity, so that no claim can
+    hold by too few samples. Raises `UsageError` 1760 for none.
     """
     ordered = sorted(samples)
     count = len(ordered)
@@ -65,3 +70,10 @@ def ratio_interval(upper: Sequence[float], lower: Sequence[float]) -> Interval:
     if len(upper) != len(lower) or not all(value > 0 for value in lower):
         raise UsageError(1760, f"{len(upper)} and {len(lower)} samples are not pairs of positive times")
     return median_interval([a / b for a, b in zip(upper, lower, strict=True)])
+
+
+def difference_interval(upper: Sequence[float], lower: Sequence[float]) -> Interval:
+    """The median of the paired differences upper[i] - lower[i]. Raises `UsageError` 1760 where there are no pairs."""
+    if len(upper) != len(lower):
+        raise UsageError(1760, f"{len(upper)} and {len(lower)} samples are not pairs")
+    return median_interval([a - b for a, b in zip(upper, lower, strict=True)])
