@@ -171,7 +171,7 @@ def set_in(module: Any, name: str, value: Any) -> Plant:
 
 
 PLANTED: dict[str, Plant] = {
-    "parallel: everything is legal": set_in(parallel, "mark_verdict", legal),
+    "parallel: everything is legal": set_in(parallel.Parallel, "check", legal),
     "split: no guard": set_in(split, "add_guard", unguarded),
     "split: off by one": set_in(split, "add_guard", guarded_too_early),
     "fuse: partial reductions": reduction_of_one_only,

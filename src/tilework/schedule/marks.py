@@ -25,44 +25,67 @@ Mark = Literal["parallel", "vectorized", "unrolled"]
 
 def mark_verdict(program: LoopProgram, numerics: Numerics, loop: Loop, mark: Mark) -> Verdict:
     """Whether a loop may bear a mark, whatever its kind says now."""
-    limit = {"parallel": None, "vectorized": WIDEST, "unrolled": LARGEST}[mark]
-    extent = loop.extent.value
-    if limit is not None and (extent is None or extent > limit):
-        inner = "by the number of lanes and vectorize" if mark == "vectorized" else "first and unroll"
-        return illegal(
-            1510, f"{loop.variable} has {loop.extent} iterations; it must be a constant <= {limit}", loop,
-            alternative=f"split {loop.variable} {inner} the inner loop",
-        )  # fmt: skip
+    if (refusal := _extent_refusal(loop, mark)) is not None:
+        return refusal
     if mark == "unrolled":
         return LEGAL
+    if (refusal := _nest_refusal(program, loop, mark)) is not None:
+        return refusal
+    if (refusal := _body_refusal(program, loop, mark)) is not None:
+        return refusal
+    return _order_verdict(program, numerics, loop, mark)
+
+
+def _extent_refusal(loop: Loop, mark: Mark) -> Verdict | None:
+    """Lanes and written-out iterations are a constant number, and not too many."""
+    limit = {"parallel": None, "vectorized": WIDEST, "unrolled": LARGEST}[mark]
+    extent = loop.extent.value
+    if limit is None or (extent is not None and extent <= limit):
+        return None
+    inner = "by the number of lanes and vectorize" if mark == "vectorized" else "first and unroll"
+    return illegal(
+        1510, f"{loop.variable} has {loop.extent} iterations; it must be a constant <= {limit}", loop,
+        alternative=f"split {loop.variable} {inner} the inner loop",
+    )  # fmt: skip
+
+
+def _nest_refusal(program: LoopProgram, loop: Loop, mark: Mark) -> Verdict | None:
+    """One loop of a nest is the threads, one inside it the lanes."""
     around = [n for n in path(program.body, loop)[:-1] if isinstance(n, Loop)]
     inside = [n for n in walk(loop.body) if isinstance(n, Loop)]
     if mark == "parallel":
-        others = [n for n in around if n.kind in ("parallel", "vectorized")] + [
-            n for n in inside if n.kind == "parallel"
-        ]
+        others = [n for n in around if n.kind in ("parallel", "vectorized")]
+        others += [n for n in inside if n.kind == "parallel"]
     else:
         others = [n for n in around if n.kind == "vectorized"]
         others += [n for n in inside if n.kind in ("vectorized", "parallel")]
-    if others:
-        other = others[0]
-        return illegal(
-            1511, f"{other.variable} ({other.kind}) and {loop.variable} are nested; only one loop can be {_what(mark)}",
-            loop, other,
-        )  # fmt: skip
+    if not others:
+        return None
+    other = others[0]
+    return illegal(
+        1511, f"{other.variable} ({other.kind}) and {loop.variable} are nested; only one loop can be {_what(mark)}",
+        loop, other,
+    )  # fmt: skip
+
+
+def _body_refusal(program: LoopProgram, loop: Loop, mark: Mark) -> Verdict | None:
+    """Lanes do the same at the same time; threads have registers of their own."""
     if mark == "vectorized":
         held = instructions(loop.body)
         if held:
             return illegal(1519, f"{held[0].instruction} is no lane of {loop.variable}", held[0], loop)
-        for node in inside:
-            if loop.variable in node.extent.names():
+        for node in walk(loop.body):
+            if isinstance(node, Loop) and loop.variable in node.extent.names():
                 return illegal(1510, f"{node.variable} would run another number of times in each lane", node, loop)
-    if mark == "parallel":
-        for node in path(program.body, loop):
-            if isinstance(node, Storage) and node.buffer.scope in PRIVATE and node.buffer.name in touched_buffers(loop):
-                return illegal(
-                    1522, f"threads share no registers, and {loop.variable} uses {node.buffer.name}", node, loop
-                )
+        return None
+    for node in path(program.body, loop):
+        if isinstance(node, Storage) and node.buffer.scope in PRIVATE and node.buffer.name in touched_buffers(loop):
+            return illegal(1522, f"threads share no registers, and {loop.variable} uses {node.buffer.name}", node, loop)
+    return None
+
+
+def _order_verdict(program: LoopProgram, numerics: Numerics, loop: Loop, mark: Mark) -> Verdict:
+    """Iterations that may run in any order, or that combine where numerics allow it; else two that meet."""
     found = kind(program, loop)
     if found == "independent" or (found == "reduction" and mark == "vectorized" and numerics.reassociate):
         return LEGAL

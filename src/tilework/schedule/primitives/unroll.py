@@ -6,35 +6,20 @@ serial i < 4            unrolled i < 4
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from tilework.loops.program import replace_node
-from tilework.schedule.marks import mark_verdict
-from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
-from tilework.schedule.verdict import Verdict, illegal
+from tilework.schedule.marking import Marking
+from tilework.schedule.marks import Mark
 
 
 @dataclass(frozen=True)
-class Unroll(Primitive):
+class Unroll(Marking):
     """Order is kept; the extent must be a constant of at most 1024."""
 
     name: ClassVar[str] = "unroll"
-    looks_at: ClassVar[Reach] = "nest"
+    mark: ClassVar[Mark] = "unrolled"
     loop: str
-
-    def check(self, setting: Setting) -> Verdict:
-        """See the class."""
-        loop = setting.loop(self.loop)
-        if loop.kind != "serial":
-            return illegal(1506, f"{self.loop} is {loop.kind} already", loop)
-        return mark_verdict(setting.program, setting.numerics, loop, "unrolled")
-
-    def apply(self, setting: Setting) -> Applied:
-        """The rewrite."""
-        loop = setting.loop(self.loop)
-        new = replace(loop, kind="unrolled")
-        return Applied(setting.program.with_body(replace_node(setting.program.body, loop, new)))
 
 
 PRIMITIVE = Unroll
