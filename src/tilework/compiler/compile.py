@@ -13,20 +13,24 @@ import numpy as np
 
 from tilework.codegen.cpu.driver import emit_driver
 from tilework.codegen.cpu.kernel import KernelText
+from tilework.compiler.blocks import block_of
 from tilework.compiler.kernels import RegionKernel, region_kernels
 from tilework.compiler.options import CompileOptions
 from tilework.compiler.overlap import CodeMaker
+from tilework.compiler.plan_items import planned_block
 from tilework.compiler.planning import build_plan, is_view
-from tilework.decisions.fusion import regions as fused_regions
+from tilework.compiler.stacking import RowKernels
 from tilework.dims import Dim
 from tilework.errors import CodegenError
-from tilework.graph.graph import Graph, Value
+from tilework.graph.graph import Graph, walk
 from tilework.graph.types import TokenType
 from tilework.graph.verify import verify as verify_graph
 from tilework.machine.finder import machine as machine_named
 from tilework.machine.host import check_runs_here
 from tilework.memory.arenas import place_arenas
+from tilework.numerics import numerics
 from tilework.ops.registry import operator
+from tilework.passes.distinct_names import DistinctNames
 from tilework.passes.pipeline import Pipeline
 from tilework.plan.buffers import ConstantPlace
 from tilework.plan.explanation import Explanation, RegionExplanation
@@ -63,6 +67,8 @@ class Compiled:
     """What the plan's constants hold, by digest; packed as kernels want them."""
     llvm: tuple[str, ...]
     """One module a kernel, and the driver's last."""
+    entries: tuple[str, ...]
+    """The names of all kernels."""
     explanation: Explanation
 
 
@@ -84,33 +90,38 @@ def lower_graph(
     with stages("simplify"):
         graph = Pipeline().run(graph)
     with stages("fuse"):
-        found = fused_regions(graph)
+        block = block_of(DistinctNames().run(graph))
+        found = tuple(block.regions())
     with stages("kernels"):
         needed = tuple(region for region in found if not is_view(region.operators))
         kernels = {k.region.name: k for k in region_kernels(needed, machine, options, ready)}
+        rows = RowKernels(machine, numerics(options.numerics), options.checked)
+        planned = planned_block(block, kernels, rows)
+        if ready is not None:
+            for made in rows.made.values():
+                ready(made.kernel)
     with stages("plan"):
-        items: list[RegionKernel | Value] = []
-        for region in found:
-            items.append(kernels.get(region.name) or region.root.output)
-        draft, packed = build_plan(graph, tuple(items))
+        draft, packed = build_plan(planned)
         plan = place_arenas(draft).plan
     with stages("driver"):
         (segment,) = plan.segments
-        unique = {k.kernel.name: k.kernel.ir for k in kernels.values()}
-        llvm = (*unique.values(), emit_driver(plan, segment, DRIVER))
+        texts = {k.kernel.name: k.kernel.ir for k in kernels.values()}
+        texts |= {name: made.kernel.ir for name, made in rows.made.items()}
+        llvm = (*texts.values(), emit_driver(plan, segment, DRIVER))
     ordered = tuple(kernels[r.name] for r in found if r.name in kernels)
+    known = [constant for inner in block.graphs() for constant in inner.constants]
     explanation = Explanation(
         graph.name,
         machine.name,
         options.numerics,
         tuple(_explain(k) for k in ordered),
-        constant_bytes=sum(c.array.nbytes for c in graph.constants),
+        constant_bytes=sum(c.array.nbytes for c in {c.digest: c for c in known}.values()),
         arena_bytes=plan.arenas[0].bytes,
         compile_milliseconds=tuple(stages.times),
     )
     placed = {b.place.digest for b in plan.buffers if isinstance(b.place, ConstantPlace)}
-    constants = {c.digest: c.array for c in (*graph.constants, *packed.values()) if c.digest in placed}
-    return Compiled(graph, ordered, plan, constants, llvm, explanation)
+    constants = {c.digest: c.array for c in (*known, *packed.values()) if c.digest in placed}
+    return Compiled(graph, ordered, plan, constants, llvm, tuple(texts), explanation)
 
 
 def _explain(kernel: RegionKernel) -> RegionExplanation:
@@ -129,10 +140,10 @@ def _explain(kernel: RegionKernel) -> RegionExplanation:
 
 
 def _refuse_what_is_not_compiled(graph: Graph) -> None:
-    for node in graph.nodes:
+    for node in walk(graph):
         tokens = any(isinstance(value.type, TokenType) for value in node.outputs)
-        if node.subgraphs or node.black_box or tokens:
-            what = "control flow" if node.subgraphs else "a black box" if node.black_box else "an effect"
+        if node.black_box or tokens:
+            what = "a black box" if node.black_box else "an effect"
             raise CodegenError(1652, f"{what} ({node.operator}) is not compiled yet", where=node.location or node.name)
     for value in graph.inputs:
         if isinstance(value.type, TokenType):
@@ -162,7 +173,7 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
         with stages("code"):
             objects = maker.objects(done.llvm[-1])
     with stages("link"):
-        kernels = sorted({kernel.kernel.name for kernel in done.kernels})
+        kernels = sorted(done.entries)
         code = owner.jit.load(objects, [DRIVER, *kernels], uses=[owner.pool.code, owner.native.code])
     with stages("constants"):
         constants = {digest: _aligned(array) for digest, array in done.constants.items()}

@@ -2,32 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 
+from tilework.codegen.cpu.kernel import KernelText
+from tilework.compiler.control import ByteClasses, control_steps, share_bytes
 from tilework.compiler.kernels import RegionKernel
+from tilework.compiler.plan_items import PlanBlock, PlanControl, PlanItem
+from tilework.compiler.stacking import ProgramKernel
 from tilework.dims import Dim, dim, symbol_bounds
 from tilework.errors import CodegenError, GraphError
 from tilework.graph.graph import Constant, Graph, Value, node_location
+from tilework.loops.program import LoopProgram
 from tilework.ops.registry import operator
 from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
 from tilework.plan.plan import Guard, Plan, PlanInput, PlanOutput, Segment, input_bindings
-from tilework.plan.steps import CopyStep, KernelStep, Step
+from tilework.plan.steps import CopyStep, KernelStep, Step, walk
 
 ARENA = "arena"
 ALIGNMENT = 64
 """Bytes to which arena buffers are aligned: a cache line, and a vector of the widest machine."""
-
-
-@dataclass
-class _Classes:
-    """Values that are the same bytes: a reshape and its operand. Found by following operands to the first."""
-
-    first: dict[str, str] = field(default_factory=dict[str, str])
-
-    def of(self, name: str) -> str:
-        while name in self.first:
-            name = self.first[name]
-        return name
 
 
 def is_view(kernel_or_nodes: tuple[str, ...]) -> bool:
@@ -35,13 +29,13 @@ def is_view(kernel_or_nodes: tuple[str, ...]) -> bool:
     return len(kernel_or_nodes) == 1 and operator(kernel_or_nodes[0]).view
 
 
-def build_plan(graph: Graph, items: tuple[RegionKernel | Value, ...]) -> tuple[Plan, dict[str, Constant]]:
+def build_plan(block: PlanBlock) -> tuple[Plan, dict[str, Constant]]:
     """The draft plan (arena offsets not yet placed), and the constants that kernels want packed, by digest.
 
-    One step a kernel, in order, and copies into outputs that are no kernel's own result. `items` are kernels, or a
-    view's result value where a region needs no kernel.
+    One step a kernel, in order, control steps around those of subgraphs, and copies into outputs that are no kernel's
+    own result.
     """
-    planner = _Planner(graph, items)
+    planner = _Planner(block)
     return planner.plan(), planner.packed
 
 
@@ -55,14 +49,15 @@ class _Change:
 
 
 class _Planner:
-    def __init__(self, graph: Graph, items: tuple[RegionKernel | Value, ...]) -> None:
-        self.graph = graph
-        self.items = items
-        self.signature = graph.signature_or_default()
-        self.classes = _Classes()
-        for item in items:
-            if isinstance(item, Value):
-                self.classes.first[item.name] = graph.producers[item.name].inputs[0]
+    def __init__(self, block: PlanBlock) -> None:
+        self.graph = block.graph
+        self.block = block
+        self.signature = self.graph.signature_or_default()
+        self.values: dict[str, Value] = {}
+        for inner in _blocks(block):
+            self.values.update(inner.graph.values)
+        self.classes = ByteClasses()
+        self._share(block)
         self.places: dict[str, Place] = {}
         self.buffers: dict[str, PlanBuffer] = {}
         self.steps: list[Step] = []
@@ -70,6 +65,13 @@ class _Planner:
         self.copies: dict[int, str] = {}
         """The buffer that the copy into each copied output writes."""
         self.shared = {self.classes.of(name) for name in self.classes.first}
+
+    def _share(self, block: PlanBlock) -> None:
+        for item in block.items:
+            if isinstance(item, Value):
+                self.classes.first[item.name] = block.graph.producers[item.name].inputs[0]
+            elif isinstance(item, PlanControl):
+                share_bytes(item, self.classes, self._share)
 
     def plan(self) -> Plan:
         graph = self.graph
@@ -79,11 +81,11 @@ class _Planner:
         )
         for position, value in enumerate(graph.inputs):
             self.places[value.name] = InputPlace(position)
-        for constant in graph.constants:
-            self.places[constant.name] = ConstantPlace(constant.digest)
+        for inner in _blocks(self.block):
+            for constant in inner.graph.constants:
+                self.places[constant.name] = ConstantPlace(constant.digest)
         copied, changed = self._place_outputs()
-        for item in self._needed():
-            self._kernel(item)
+        self._items(self._needed(), graph)
         for position, name in copied:
             self._copy(position, name)
         self._change_inputs(changed)
@@ -92,7 +94,8 @@ class _Planner:
         bindings = input_bindings(inputs)
         unbound = {s.name for s in graph.symbols if not s.measured} - {b.symbol for b in bindings}
         used = {name for b in self.buffers.values() for d in b.shape for name in d.names()}
-        used |= {name for s in self.steps if isinstance(s, KernelStep) for d in s.symbols for name in d.names()}
+        kernels = [step for _, step in walk(tuple(self.steps)) if isinstance(step, KernelStep)]
+        used |= {name for s in kernels for d in s.symbols for name in d.names()}
         if unbound & used:
             raise CodegenError(
                 1653, f"no input's shape gives the symbol {min(unbound & used)} its value",
@@ -148,19 +151,58 @@ class _Planner:
                 where=self.graph.name, hint="make it fresh, or say that it changes the input",
             )  # fmt: skip
 
-    def _needed(self) -> list[RegionKernel]:
-        """The kernels whose results somebody reads: an output that is a view of an input needs none."""
+    def _needed(self) -> list[PlanItem]:
+        """The items whose results somebody reads: an output that is a view of an input needs none."""
         read = {
             self.classes.of(name)
             for name, policy in zip(self.graph.outputs, self.signature.outputs, strict=True)
             if policy.kind != "view"
         }
-        found: list[RegionKernel] = []
-        for item in reversed(self.items):
-            if isinstance(item, RegionKernel) and any(self.classes.of(v.name) in read for v in item.region.outputs):
-                read.update(self.classes.of(value.name) for value in item.region.inputs)
+        found: list[PlanItem] = []
+        for item in reversed(self.block.items):
+            if isinstance(item, Value):
+                continue
+            if isinstance(item, RegionKernel):
+                results, operands = item.region.outputs, [value.name for value in item.region.inputs]
+            else:
+                results, operands = item.control.node.outputs, list(item.control.outside)
+            if any(self.classes.of(value.name) in read for value in results):
+                read.update(self.classes.of(name) for name in operands)
                 found.append(item)
         return found[::-1]
+
+    def _items(self, items: Iterable[PlanItem], graph: Graph) -> None:
+        for item in items:
+            if isinstance(item, RegionKernel):
+                self._kernel(item, graph)
+            elif isinstance(item, PlanControl):
+                self.steps.extend(control_steps(self, item))
+
+    # -- what control steps need ---------------------------------------------------------------------------------------
+    def nested(self, block: PlanBlock) -> list[Step]:
+        """The steps of a block."""
+        around, self.steps = self.steps, []
+        self._items(block.items, block.graph)
+        found, self.steps = self.steps, around
+        return found
+
+    def buffer_of(self, name: str) -> PlanBuffer:
+        """The buffer of a value."""
+        return self._buffer(self.values[name])
+
+    def temporary(self, stem: str, like: PlanBuffer) -> PlanBuffer:
+        """A new arena buffer of the same shape."""
+        name = self._fresh(stem)
+        made = self.buffers[name] = PlanBuffer(name, like.shape, like.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)
+        return made
+
+    def copied(self, source: PlanBuffer, target: PlanBuffer, origin: str) -> Step:
+        """A step that copies all elements."""
+        return CopyStep(f"copy {source.name} to {target.name}", source.name, target.name, origin=origin)
+
+    def called(self, name: str, kernel: ProgramKernel, arguments: Sequence[PlanBuffer], origin: str) -> Step:
+        """A step that calls a kernel."""
+        return self._call(name, kernel.kernel, kernel.program, [buffer.name for buffer in arguments], origin)
 
     def _change_inputs(self, changes: list[_Change]) -> None:
         """Write the new contents of inputs, after everything that reads the old ones."""
@@ -199,27 +241,29 @@ class _Planner:
     def _fresh(self, stem: str) -> str:
         """A name for a buffer that is no value of the graph; values may be called anything."""
         name = stem
-        while name in self.buffers or name in self.graph.values:
+        while name in self.buffers or name in self.values:
             name += "_"
         return name
 
-    def _kernel(self, item: RegionKernel) -> None:
-        region, kernel = item.region, item.kernel
+    def _kernel(self, item: RegionKernel, graph: Graph) -> None:
+        region = item.region
         values = (*region.inputs, *region.outputs)
-        packed = item.packed(self.graph)
+        packed = item.packed(graph)
         for constant in packed.values():
             self.places[constant.name] = ConstantPlace(constant.digest)
             self.packed[constant.digest] = constant
         arguments = [self._buffer(packed[value.name].value if value.name in packed else value).name for value in values]
-        for extra in kernel.signature.buffers[len(values) :]:
-            name = self._fresh(f"{region.name}.{extra.name}")
-            self.buffers[name] = PlanBuffer(name, extra.shape, extra.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)
-            arguments.append(name)
-        symbols = tuple(Dim((((symbol.name,), 1),)) for symbol in kernel.signature.symbols)
         origin = region.root.location or region.root.name
-        self.steps.append(
-            KernelStep(region.name, kernel.signature, tuple(arguments), symbols, item.program, origin=origin)
-        )
+        self.steps.append(self._call(region.name, item.kernel, item.program, arguments, origin))
+
+    def _call(self, name: str, kernel: KernelText, program: LoopProgram, arguments: list[str], origin: str) -> Step:
+        """A kernel's step, with workspaces behind its arguments."""
+        for extra in kernel.signature.buffers[len(arguments) :]:
+            made = self._fresh(f"{name}.{extra.name}")
+            self.buffers[made] = PlanBuffer(made, extra.shape, extra.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)
+            arguments.append(made)
+        symbols = tuple(dim(symbol.name) for symbol in kernel.signature.symbols)
+        return KernelStep(name, kernel.signature, tuple(arguments), symbols, program, origin=origin)
 
     def _copy(self, position: int, name: str) -> None:
         value = self.graph.values[name]
@@ -244,13 +288,24 @@ class _Planner:
             if symbol.multiple != 1 and not symbol.measured:
                 rest = dim(symbol.name) % symbol.multiple
                 found.append(Guard(rest, "zero", f"{symbol.name} must be a multiple of {symbol.multiple}"))
-        for node in self.graph.nodes:
-            operands = [self.graph.values[name].type for name in node.inputs]
-            for needed in operator(node.operator).requirements(operands, node.attributes):
-                if needed.bounds(bounds)[0] < 0:
-                    where = node_location(node)
-                    found.append(Guard(needed, "nonnegative", f"{where} needs {needed} >= 0"))
+        for inner in _blocks(self.block):
+            for node in inner.graph.nodes:
+                operands = [inner.graph.values[name].type for name in node.inputs]
+                for needed in operator(node.operator).requirements(operands, node.attributes):
+                    # what names the number of a trip holds by construction
+                    if needed.names() <= bounds.keys() and needed.bounds(bounds)[0] < 0:
+                        where = node_location(node)
+                        found.append(Guard(needed, "nonnegative", f"{where} needs {needed} >= 0"))
         return tuple(found)
+
+
+def _blocks(block: PlanBlock) -> Iterator[PlanBlock]:
+    """The block and all inside it, outer before inner."""
+    yield block
+    for item in block.items:
+        if isinstance(item, PlanControl):
+            for inner in item.blocks:
+                yield from _blocks(inner)
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:

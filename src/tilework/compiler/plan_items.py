@@ -1,0 +1,64 @@
+"""What a plan is made of, in order: kernels, values that need none, and control steps with lists of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from tilework.compiler.blocks import Block, Control
+from tilework.compiler.kernels import RegionKernel
+from tilework.compiler.stacking import ProgramKernel, RowKernels, stored_row, zeros
+from tilework.graph.graph import Graph, Value
+
+
+@dataclass(frozen=True, eq=False)
+class StackedRows:
+    """How a repetition collects one of its results: zeros at the start, a row stored each trip."""
+
+    zeros: ProgramKernel
+    stored_row: ProgramKernel
+
+
+@dataclass(frozen=True, eq=False)
+class PlanControl:
+    """A control node with the items of each of its subgraphs."""
+
+    control: Control
+    blocks: tuple[PlanBlock, ...]
+    stacked: tuple[StackedRows, ...] = ()
+
+
+PlanItem: TypeAlias = "RegionKernel | Value | PlanControl"
+"""A kernel; the result of a view, which is the same bytes as its operand; or control flow."""
+
+
+@dataclass(frozen=True, eq=False)
+class PlanBlock:
+    """A closed graph and its items."""
+
+    graph: Graph
+    items: tuple[PlanItem, ...]
+
+
+def planned_block(block: Block, kernels: Mapping[str, RegionKernel], rows: RowKernels) -> PlanBlock:
+    """The block with kernels (by region name) in place of regions; a region without one is a view."""
+    items: list[PlanItem] = []
+    for item in block.items:
+        if isinstance(item, Control):
+            inner = tuple(planned_block(b, kernels, rows) for b in item.blocks)
+            items.append(PlanControl(item, inner, tuple(_stacked(item, rows))))
+        else:
+            items.append(kernels.get(item.name) or item.root.output)
+    return PlanBlock(block.graph, tuple(items))
+
+
+def _stacked(item: Control, kernels: RowKernels) -> Iterator[StackedRows]:
+    """The kernels that collect what a `scan` returns besides its state."""
+    if not item.trip:
+        return
+    body = item.blocks[0].graph
+    for result, returned in zip(item.collected, body.outputs[item.state_count :], strict=True):
+        rows = result.tensor
+        store = stored_row(body.values[returned].tensor, rows, item.position(rows.shape[0]), body.symbols)
+        yield StackedRows(kernels(zeros(rows, body.symbols)), kernels(store))
