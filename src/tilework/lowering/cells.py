@@ -1,7 +1,8 @@
 """Buffers kept in registers: each element is a value, or each group of lanes along one dimension is a vector.
 
-An index must be constants (unrolled loops) plus at most the lane, in one and the same dimension. A buffer that is
-used in another way is kept in memory instead; the values are the same.
+An index must be constants (unrolled loops) plus at most the lane, in one dimension: the same for all writes. Reads with
+lanes along another one see the tile transposed (`transposes.py`). A buffer that is used in another way is kept in
+memory instead; the values are the same.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from tilework.loops.program import AsyncCopy, Compute, Loop, Node, Storage, chil
 from tilework.lowering.indices import Indices
 from tilework.lowering.registers import Value
 from tilework.lowering.state import MAX_UNROLLED, State, register_kind
+from tilework.lowering.transposes import column_of
 
 
 @dataclass(frozen=True)
@@ -30,6 +32,8 @@ class CellLayout:
     home: int | None = None
     width: int = 0
     private: str | None = None
+    turned: bool = False
+    """Whether something reads it with lanes along another dimension than its home."""
 
 
 def unrolls(loop: Loop) -> bool:
@@ -38,8 +42,10 @@ def unrolls(loop: Loop) -> bool:
     return count is not None and (count == 1 or (loop.kind == "unrolled" and count <= MAX_UNROLLED))
 
 
-def accesses(node: Node, name: str) -> Iterator[tuple[Dim, ...] | None]:
-    """Every index with which a buffer is accessed below a node; None for a use that no register can serve."""
+def _uses(node: Node, name: str) -> Iterator[tuple[tuple[Dim, ...], bool] | None]:
+    """Every index with which a buffer is used below a node, and whether it is written there; None for a use that no
+    register can serve.
+    """
     for found in walk(node):
         dims: list[Dim] = []
         if isinstance(found, Compute):
@@ -47,13 +53,13 @@ def accesses(node: Node, name: str) -> Iterator[tuple[Dim, ...] | None]:
             for target in found.targets:
                 dims += target.index
                 if target.buffer == name:
-                    yield target.index
+                    yield target.index, True
             for value in found.values:
                 for part in walk_expression(value):
                     if isinstance(part, Load):
                         dims += part.index
                         if part.buffer == name:
-                            yield part.index
+                            yield part.index, False
                     elif isinstance(part, Index):
                         dims.append(part.value)
         elif isinstance(found, Loop):
@@ -89,32 +95,23 @@ class Cells:
                     constants.add(node.variable)
                 elif node.kind == "vectorized" and state.lane is None and node.extent.value is not None:
                     lanes[node.variable] = node.extent.value
-        home: int | None = None
-        width = 0
-        for index in accesses(storage.body, buffer.name):
-            if index is None:
+        written: set[tuple[int, int]] = set()
+        read: set[tuple[int, int]] = set()
+        for use in _uses(storage.body, buffer.name):
+            along = _lanes_along(use[0], constants, lanes) if use is not None else None
+            if use is None or along is None:
                 return None
-            for position, value in enumerate(index):
-                names = value.names()
-                used = names & lanes.keys()
-                if names - constants - used or (used and not value.affine_in(used)):
-                    return None
-                if not used:
-                    continue
-                (lane, *more) = used
-                if more or value.coefficient(lane) != 1 or home not in (None, position):
-                    return None
-                rest = value - lane
-                if (
-                    width not in (0, lanes[lane])
-                    or rest.constant % lanes[lane]
-                    or any(c % lanes[lane] for _, c in rest.terms)
-                ):
-                    return None
-                home, width = position, lanes[lane]
+            (written if use[1] else read).update(along)
+        homes = written or read
+        if len(homes) > 1:
+            return None
+        home, width = next(iter(homes), (None, 0))
+        turned = read - homes
+        if any(position == home or not _powers_of_two(count, width) for position, count in turned):
+            return None
         if state.lane is not None:
             return CellLayout(kind, None, state.lane.width, state.lane.variable)
-        return CellLayout(kind, home, width)
+        return CellLayout(kind, home, width, turned=bool(turned))
 
     # -- access --------------------------------------------------------------------------------------------------------
     def _key(self, layout: CellLayout, index: tuple[Dim, ...]) -> tuple[tuple[int, ...], int | None]:
@@ -144,9 +141,26 @@ class Cells:
 
     def read(self, name: str, index: tuple[Dim, ...]) -> Value:
         layout = self.layouts[name]
+        if layout.turned:
+            along = next((d for d, value in enumerate(index) if self.indices.resolve(value).lane), layout.home)
+            if along != layout.home:
+                return self._across(name, layout, index, along)
         key, lane = self._key(layout, index)
         found = self._stored(name, layout, key)
         return found if lane is None else extract(self.state, found, lane)
+
+    def _across(self, name: str, layout: CellLayout, index: tuple[Dim, ...], along: int | None) -> Value:
+        """Lanes along another dimension than the home: a column of the tile that vectors along the home are."""
+        assert layout.home is not None
+        assert self.state.lane is not None
+        key = [self.indices.resolve(value).constant for value in index]
+        column = key[layout.home] % layout.width
+        key[layout.home] -= column
+        rows: list[Value] = []
+        for i in range(self.state.lane.width):
+            row = [part + i if d == along else part for d, part in enumerate(key)]
+            rows.append(self._stored(name, layout, tuple(row)))
+        return column_of(self.state.builder, tuple(rows), column)
 
     def varies(self, name: str, index: tuple[Dim, ...]) -> bool:
         """Whether the access touches another element (or another lane's buffer) in each lane."""
@@ -190,6 +204,32 @@ class Cells:
             return
         for child in children(node):
             yield from self.written(child, environment)
+
+
+def _lanes_along(
+    index: tuple[Dim, ...], constants: set[str], lanes: dict[str, int]
+) -> tuple[tuple[int, int], ...] | None:
+    """The dimension along which an index has lanes, and how many (none: empty); None where it is no index of a cell."""
+    found: tuple[tuple[int, int], ...] = ()
+    for position, value in enumerate(index):
+        names = value.names()
+        used = names & lanes.keys()
+        if names - constants - used or (used and not value.affine_in(used)):
+            return None
+        if not used:
+            continue
+        (lane, *more) = used
+        if more or value.coefficient(lane) != 1 or found:
+            return None
+        rest, width = value - lane, lanes[lane]
+        if rest.constant % width or any(c % width for _, c in rest.terms):
+            return None
+        found = ((position, width),)
+    return found
+
+
+def _powers_of_two(*numbers: int) -> bool:
+    return all(n > 1 and n & (n - 1) == 0 for n in numbers)
 
 
 def _constant_part(value: Dim, environment: dict[str, int]) -> int:
