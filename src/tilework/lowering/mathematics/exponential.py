@@ -19,6 +19,7 @@ from tilework.lowering.mathematics.pieces import (
     format_of,
     nearest,
     nearest_power,
+    nearest_powers,
     nearest_product,
     polynomial,
     power_of_two,
@@ -91,7 +92,7 @@ def reduced(x: Expression) -> tuple[Expression, Expression, Expression]:
     c = _constants(x)
     n, bits = nearest_product(x, _LOG2_E)
     r = fma(n, -c.low, fma(n, -c.high, x))
-    return fma(r * r, polynomial(r, c.q), r), bits, n
+    return _less_one(r, c), bits, n
 
 
 def exp(x: Expression, *, numerics: Numerics) -> Expression:
@@ -103,16 +104,15 @@ def exp(x: Expression, *, numerics: Numerics) -> Expression:
 def exp_scaled(x: Expression, shift: int) -> Expression:
     """e^x 2^shift (-1 <= shift <= 0), without overflow in between."""
     c = _constants(x)
-    p, bits, _ = reduced(clamp(x, c.least, c.most + 1.0 if shift else c.most))
-    return scaled(p + 1.0, bits + shift if shift else bits)
+    x = clamp(x, c.least, c.most + 1.0 if shift else c.most)
+    n, first, second = nearest_powers(x, _LOG2_E, shift)
+    p = _less_one(fma(n, -c.low, fma(n, -c.high, x)), c)
+    return fma(p, first, first) * second
 
 
-def exp_of_negative(x: Expression) -> Expression:
-    """e^x for x <= 0 (or NaN): 2^(n + 64) is never denormal, so 2^-64 after it rounds a denormal result once."""
-    c = _constants(x)
-    x = call("maximum", x, c.least)
-    n, power = nearest_power(x, _LOG2_E, 64)
-    return polynomial(fma(n, -c.low, fma(n, -c.high, x)), (1.0, 1.0, *c.q)) * power * 2.0**-64
+def _less_one(r: Expression, c: _Exp) -> Expression:
+    """e^r - 1 for |r| <= ln 2 / 2."""
+    return fma(r * r, polynomial(r, c.q), r)
 
 
 def exp2(x: Expression, *, numerics: Numerics) -> Expression:

@@ -93,6 +93,25 @@ def nearest_power(x: Expression, factor: float, shift: int) -> tuple[Expression,
     return shifted - magic, power
 
 
+def nearest_powers(x: Expression, factor: float, shift: int) -> tuple[Expression, Expression, Expression]:
+    """The integer n nearest to x * factor as a float, and two powers of two whose product is 2^(n + shift).
+
+    Each has half of the exponent, so both are normal numbers for |n| up to twice the largest exponent, and a denormal
+    result is rounded once. As `nearest_power`: the low bits are both exponents together.
+    """
+    form = format_of(x)
+    magic = 1.5 * 2.0**form.mantissa + 2 * form.bias
+    shifted = fma(x, factor, magic)
+    bits = bitcast(shifted, form.integer)
+    both = bits + shift if shift else bits
+    half = call("shift_right_arithmetic", both, 1)
+
+    def power(exponent: Expression) -> Expression:
+        return bitcast(call("shift_left", exponent, form.mantissa), x.dtype)
+
+    return shifted - magic, power(half), power(both - half)
+
+
 def bits_of(value: float, form: Format) -> int:
     """The bits of a float as a signed integer."""
     import struct
