@@ -30,6 +30,12 @@ class Emitter:
         self.location = ""
         self._scalars: dict[tuple[str, bytes], Value] = {}
 
+    def inside(self, name: str) -> Emitter:
+        """An emitter for a subgraph, which may use every value made so far."""
+        found = Emitter(self.builder.subgraph(name), self.symbols)
+        found.location = self.location
+        return found
+
     # -- values --------------------------------------------------------------------------------------------------------
     def emit(self, operand: Operand) -> Value:
         """The graph value of an operand: made on first need, so that what only shapes need never enters the graph."""

@@ -148,6 +148,12 @@ class OnnxNode:
         found = self._attributes.get(name)
         return tuple(found.floats) if found is not None else tuple(self._default(name, default))
 
+    def texts(self, name: str, default: Sequence[str] | None = None) -> tuple[str, ...]:
+        found = self._attributes.get(name)
+        if found is None:
+            return tuple(self._default(name, default))
+        return tuple(text.decode("utf-8", "replace") for text in found.strings)
+
     def tensor(self, name: str) -> Array:
         found = self._attributes.get(name)
         if found is None:

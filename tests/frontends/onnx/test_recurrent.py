@@ -1,0 +1,169 @@
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+# pyright: reportUnknownVariableType=false
+"""RNN, GRU and LSTM against a plain numpy loop: every attribute, lengths, layouts, free dimensions."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import ModelProto, TensorProto, helper
+
+import tilework
+from tilework.errors import FrontendError
+
+GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
+
+
+def _sigmoid(x: Any) -> Any:
+    return 1 / (1 + np.exp(-x))
+
+
+FUNCTIONS: dict[str, Any] = {
+    "Sigmoid": _sigmoid, "Tanh": np.tanh, "Relu": lambda x: np.maximum(x, 0), "Softsign": lambda x: x / (1 + abs(x)),
+    "Softplus": lambda x: np.log1p(np.exp(x)), "Elu": lambda x: np.where(x > 0, x, 0.7 * np.expm1(x)),
+    "HardSigmoid": lambda x: np.clip(0.3 * x + 0.4, 0, 1), "LeakyRelu": lambda x: np.where(x > 0, x, 0.05 * x),
+    "Affine": lambda x: 0.5 * x + 0.25, "ScaledTanh": lambda x: 0.9 * np.tanh(0.8 * x),
+    "ThresholdedRelu": lambda x: np.where(x > 0.2, x, 0),
+}  # fmt: skip
+PARAMETERS = {
+    "Elu": (0.7, None), "HardSigmoid": (0.3, 0.4), "LeakyRelu": (0.05, None), "Affine": (0.5, 0.25),
+    "ScaledTanh": (0.9, 0.8), "ThresholdedRelu": (0.2, None),
+}  # fmt: skip
+
+
+def reference(
+    operator: str, x: Any, w: Any, r: Any, b: Any, lengths: Any, h: Any, c: Any, p: Any, how: dict[str, Any]
+) -> Any:
+    """Position by position in float64: Y [T, D, B, H], Y_h, Y_c."""
+    directions, hidden, (positions, batch, _) = w.shape[0], r.shape[2], x.shape
+    y = np.zeros((positions, directions, batch, hidden))
+    last_h, last_c = np.zeros((directions, batch, hidden)), np.zeros((directions, batch, hidden))
+    clip = how.get("clip", np.inf)
+    for d in range(directions):
+        names = how["activations"][d * (len(how["activations"]) // directions) :]
+        f, g, *rest = [lambda v, n=n: FUNCTIONS[n](np.clip(v, -clip, clip)) for n in [*names, "Tanh"]]
+        n = GATES[operator] * hidden
+        wb, rb = (b[d, :n], b[d, n:]) if b is not None else (np.zeros(n), np.zeros(n))
+        for row in range(batch):
+            order = range(lengths[row])
+            state, cell = h[d, row], c[d, row]
+            for t in reversed(order) if how["direction"] == "reverse" or d == 1 else order:
+                a, s = x[t, row] @ w[d].T + wb, state @ r[d].T
+                parts = [slice(i * hidden, (i + 1) * hidden) for i in range(GATES[operator])]
+                if operator == "RNN":
+                    state = f(a + s + rb)
+                elif operator == "GRU":
+                    z, reset = f(a[parts[0]] + (s + rb)[parts[0]]), f(a[parts[1]] + (s + rb)[parts[1]])
+                    if how.get("linear_before_reset"):
+                        new = g(a[parts[2]] + reset * (s + rb)[parts[2]])
+                    else:
+                        new = g(a[parts[2]] + (reset * state) @ r[d][parts[2]].T + rb[parts[2]])
+                    state = (1 - z) * new + z * state
+                else:
+                    total = a + s + rb
+                    i = f(total[parts[0]] + p[d][parts[0]] * cell)
+                    forget = 1 - i if how.get("input_forget") else f(total[parts[2]] + p[d][parts[2]] * cell)
+                    cell = forget * cell + i * g(total[parts[3]])
+                    state = f(total[parts[1]] + p[d][parts[1]] * cell) * rest[0](cell)
+                y[t, d, row] = state
+            last_h[d, row], last_c[d, row] = state, cell
+    return y, last_h, last_c
+
+
+def model(operator: str, arrays: dict[str, Any], how: dict[str, Any], free: bool) -> ModelProto:
+    names = ["X", "W", "R", "B", "sequence_lens", "initial_h", *(("initial_c", "P") if operator == "LSTM" else ())]
+    constants = [n for n in ("W", "R", "B", "P") if n in arrays]
+    results = ["Y", "Y_h", *(("Y_c",) if operator == "LSTM" else ())]
+    node = helper.make_node(operator, [n if n in arrays else "" for n in names], results, **how)
+    inputs: list[Any] = []
+    for name, array in arrays.items():
+        if name in constants:
+            continue
+        shape: list[Any] = list(array.shape)
+        batch_first = bool(how.get("layout", 0))
+        if free:
+            places = {"X": ("B", "T") if batch_first else ("T", "B"), "sequence_lens": ("B",)}
+            states = ("B", None) if batch_first else (None, "B")
+            for place, symbol in enumerate(places.get(name, states)):
+                shape[place] = symbol or shape[place]
+        kind = TensorProto.INT32 if name == "sequence_lens" else TensorProto.FLOAT
+        inputs.append(helper.make_tensor_value_info(name, kind, shape))
+    outputs = [helper.make_tensor_value_info(n, TensorProto.FLOAT, None) for n in results]
+    held = [helper.make_tensor(n, TensorProto.FLOAT, arrays[n].shape, arrays[n].ravel().tolist()) for n in constants]
+    graph = helper.make_graph([node], "recurrent", inputs, outputs, held)
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 14)], ir_version=9)
+
+
+@pytest.mark.parametrize("operator", GATES)
+@pytest.mark.parametrize("seed", range(6))
+def test_against_a_loop(operator: str, seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    direction = ("forward", "reverse", "bidirectional")[seed % 3]
+    directions = 2 if direction == "bidirectional" else 1
+    positions, batch, width, hidden = int(rng.integers(1, 9)), int(rng.integers(1, 6)), 3, int(rng.integers(1, 10))
+    gates = GATES[operator]
+    how: dict[str, Any] = {"direction": direction, "hidden_size": hidden, "layout": seed % 2}
+    wanted = {"RNN": 1, "GRU": 2, "LSTM": 3}[operator] * directions
+    usual = ["Tanh"] if operator == "RNN" else ["Sigmoid", "Tanh", "Tanh"][: wanted // directions]
+    chosen = [str(n) for n in rng.choice(sorted(FUNCTIONS), wanted)] if seed > 2 else usual * directions
+    how["activations"] = chosen
+    how["activation_alpha"] = [PARAMETERS[n][0] for n in chosen if n in PARAMETERS] or [0.0]
+    how["activation_beta"] = [PARAMETERS[n][1] for n in chosen if n in PARAMETERS and PARAMETERS[n][1]] or [0.0]
+    if seed == 4:
+        how["clip"] = 0.4
+    if operator == "GRU" and seed % 2:
+        how["linear_before_reset"] = 1
+    if operator == "LSTM" and seed == 5:
+        how["input_forget"] = 1
+
+    def draw(*shape: int) -> Any:
+        return rng.standard_normal(shape).astype(np.float32)
+
+    x, h, c = draw(positions, batch, width), draw(directions, batch, hidden), draw(directions, batch, hidden)
+    lengths = rng.integers(0, positions + 1, batch).astype(np.int32)
+    arrays: dict[str, Any] = {
+        "X": x,
+        "W": draw(directions, gates * hidden, width),
+        "R": draw(directions, gates * hidden, hidden),
+    }
+    if seed != 1:
+        arrays["B"] = draw(directions, 2 * gates * hidden)
+    if seed > 1:
+        arrays |= {"sequence_lens": lengths, "initial_h": h}
+        if operator == "LSTM":
+            arrays |= {"initial_c": c, "P": draw(directions, 3 * hidden)}
+    zeros = np.zeros_like(h)
+    y, last_h, last_c = reference(
+        operator, x.astype(np.float64), arrays["W"], arrays["R"], arrays.get("B"),
+        arrays.get("sequence_lens", np.full(batch, positions)), arrays.get("initial_h", zeros),
+        arrays.get("initial_c", zeros), arrays.get("P", np.zeros((directions, 3 * hidden))), how,
+    )  # fmt: skip
+    if how["layout"]:
+        for name in ("X", "initial_h", "initial_c"):
+            if name in arrays:
+                arrays[name] = np.ascontiguousarray(arrays[name].swapaxes(0, 1))
+        y, last_h, last_c = y.transpose(2, 0, 1, 3), last_h.swapaxes(0, 1), last_c.swapaxes(0, 1)
+    for free in (False, True):
+        executable = tilework.compile(model(operator, arrays, how, free))
+        found = executable(**{n: a for n, a in arrays.items() if n not in ("W", "R", "B", "P")})
+        for have, want in zip(found, (y, last_h, last_c), strict=False):
+            np.testing.assert_allclose(have, want, rtol=2e-5, atol=2e-6)
+
+
+def test_refusals() -> None:
+    arrays = {
+        "X": np.zeros((2, 1, 3), np.float32),
+        "W": np.zeros((1, 16, 3), np.float32),
+        "R": np.zeros((1, 16, 4), np.float32),
+    }
+    for how, words in (
+        ({"hidden_size": 5}, "hidden_size"), ({"activations": ["Tanh"]}, "entries"), ({"clip": -1.0}, "clip"),
+        ({"activations": ["Sine", "Tanh", "Tanh"]}, "Sine"), ({"direction": "sideways"}, "sideways"),
+    ):  # fmt: skip
+        with pytest.raises(FrontendError, match=words):
+            tilework.compile(model("LSTM", arrays, how, False))
+    arrays["W"] = np.zeros((1, 12, 3), np.float32)
+    with pytest.raises(FrontendError, match="W is"):
+        tilework.compile(model("LSTM", arrays, {"hidden_size": 4}, False))
