@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
+from tilework.compiler.compile import compile_graph
 from tilework.errors import UsageError
-from tilework.frontends.compile import compile as compile_model
+from tilework.frontends.onnx.importer import import_model
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
 
@@ -41,7 +42,7 @@ def prepare(model: ModelProto, device: str = "CPU", context: Context | None = No
     del options
     if not supports_device(device):
         raise UsageError(1002, f"device is {device!r}", hint="use 'CPU'")
-    return Prepared(compile_model(model, context=context))
+    return Prepared(compile_graph(import_model(model), context=context))
 
 
 def run_model(model: ModelProto, inputs: Sequence[Any], device: str = "CPU", **options: Any) -> tuple[Any, ...]:
