@@ -14,6 +14,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from tilework.codegen.cpu.partial_vectors import masked_widths
 from tilework.codegen.cpu.printer import Printer, stop_function
 from tilework.loops.program import LoopProgram
 from tilework.lowering.aliases import may_alias
@@ -69,8 +70,7 @@ def emit_kernel(
     buffers += [KernelBuffer(b.name, b.shape, b.dtype, "workspace", WORKSPACE_ALIGNMENT) for b in workspaces.values()]
     slots = {("buffer", b.name): 1 + i for i, b in enumerate(buffers)}
     slots |= {("symbol", s.name): 1 + len(buffers) + i for i, s in enumerate(program.symbols)}
-    stop = f"{kernel}_stop"
-    printer = Printer(slots, x86=machine.architecture == "x86", stop=stop)
+    printer = Printer(slots, kernel=kernel, x86=machine.architecture == "x86", masked_widths=masked_widths(machine))
     attributes = f'nounwind "prefer-vector-width"="{machine.vector_bits}"'
     functions = [
         printer.function(
@@ -92,8 +92,9 @@ def emit_kernel(
             "  ret i32 %status",
         ]
     functions.append(printer.function(module.entry, f"define i32 @{kernel}(ptr %args, ptr %pool) {attributes}", last))
+    functions += [partial.text(attributes) for partial in printer.partial.values()]
     if printer.polls:
-        functions.append(stop_function(stop))
+        functions.append(stop_function(printer.stop))
     parts = [*printer.declared, *printer.globals(), *functions]
     parts += ["!0 = !{i32 1}", '!1 = !{!"branch_weights", i32 1, i32 1000000}']
     faults = module.statements if module.can_fault else ()

@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
+from tilework.codegen.cpu.partial_vectors import PartialVector
 from tilework.codegen.cpu.words import Words, suffix, type_of
-from tilework.lowering.registers import Instruction, Value
+from tilework.lowering.registers import BITS, Instruction, Value
 
 
 class MemoryText(Words):
-    """`slots` gives the argument block's slot of each ('symbol' or 'buffer', name)."""
+    """`slots` gives the argument block's slot of each ('symbol' or 'buffer', name). `masked_widths`: the element widths
+    in bits that the machine's masked instructions have. Functions that are added have names with `kernel`.
+    """
 
-    def __init__(self, slots: dict[tuple[str, str], int], *, x86: bool) -> None:
+    def __init__(
+        self, slots: dict[tuple[str, str], int], *, kernel: str, x86: bool, masked_widths: frozenset[int]
+    ) -> None:
         super().__init__()
         self.slots = slots
+        self.kernel = kernel
         self.x86 = x86
+        self.masked_widths = masked_widths
+        self.partial: dict[str, PartialVector] = {}
         self.uses_zeros = False
         self.streams = False
         self.tables: dict[tuple[int, ...], str] = {}
@@ -89,6 +97,16 @@ class MemoryText(Words):
         lane = mask.constant.index(True)
         return lane, self.temporary(f"getelementptr {kind}, {self.typed(address)}, i64 {lane}")
 
+    def _partial(self, vector: Value, intrinsic: str, *, stores: bool) -> str | None:
+        """The function that moves some lanes of such a vector, or None where the machine has an instruction."""
+        if BITS[vector.kind] in self.masked_widths:
+            return None
+        name, lanes = f"{self.kernel}_{'store' if stores else 'load'}_{suffix(vector)}", vector.lanes
+        size = BITS[vector.kind] // 8
+        self.partial[name] = PartialVector(name, stores, type_of(vector.kind), size, lanes, intrinsic)
+        self.declare(f"declare i{lanes} @llvm.ctpop.i{lanes}(i{lanes})")
+        return name
+
     def masked_load(self, item: Instruction) -> None:
         assert item.result is not None
         address, mask = item.operands
@@ -100,6 +118,10 @@ class MemoryText(Words):
             return
         full = f"@llvm.masked.load.{suffix(item.result)}.p0"
         self.declare(f"declare {kind} {full}(ptr, i32, {self.type(mask)}, {kind})")
+        partial = self._partial(item.result, full, stores=False)
+        if partial is not None:
+            self.define(item, f"call {kind} @{partial}({self.typed(address)}, {self.typed(mask)})")
+            return
         self.define(
             item,
             f"call {kind} {full}({self.typed(address)}, i32 {item.extra[0]}, {self.typed(mask)}, "
@@ -116,6 +138,10 @@ class MemoryText(Words):
             return
         full = f"@llvm.masked.store.{suffix(value)}.p0"
         self.declare(f"declare void {full}({self.type(value)}, ptr, i32, {self.type(mask)})")
+        partial = self._partial(value, full, stores=True)
+        if partial is not None:
+            self.lines.append(f"  call void @{partial}({self.typed(value)}, {self.typed(address)}, {self.typed(mask)})")
+            return
         self.lines.append(
             f"  call void {full}({self.typed(value)}, {self.typed(address)}, i32 {item.extra[0]}, {self.typed(mask)})"
         )

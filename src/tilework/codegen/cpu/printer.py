@@ -41,10 +41,12 @@ _FUNCTIONS = frozenset(
 class Printer(MemoryText):
     """Prints the functions of one kernel."""
 
-    def __init__(self, slots: dict[tuple[str, str], int], *, x86: bool, stop: str) -> None:
-        """`stop` names the function that answers whether the call is to stop (see `stop_function`)."""
-        super().__init__(slots, x86=x86)
-        self.stop = stop
+    def __init__(
+        self, slots: dict[tuple[str, str], int], *, kernel: str, x86: bool, masked_widths: frozenset[int]
+    ) -> None:
+        super().__init__(slots, kernel=kernel, x86=x86, masked_widths=masked_widths)
+        self.stop = f"{kernel}_stop"
+        """The function that answers whether the call is to stop (see `stop_function`)."""
         self.polls = False
         self._handlers: dict[str, Callable[[Instruction], None]] = {
             "icmp": self._compare, "fcmp": self._compare, "select": self._select, "fneg": self._negate,
