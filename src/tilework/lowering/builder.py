@@ -12,6 +12,7 @@ import struct
 from collections.abc import Callable
 from typing import Any
 
+from tilework.dtypes import DType
 from tilework.lowering.registers import Block, Instruction, Literal, Value
 
 
@@ -35,6 +36,8 @@ class Builder:
         self.scopes: list[Scope] = [Scope()]
         self.numbers = 0
         self.constants: dict[tuple[str, int, Any], Value] = {}
+        self.widened: dict[tuple[Value, DType], Value] = {}
+        """Elements of small floats by the register values that they were widened to: storing those rounds nothing."""
         self.floor = 0
         """Nothing is placed in a scope further out than this one."""
 

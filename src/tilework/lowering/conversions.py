@@ -21,17 +21,22 @@ def from_memory(builder: Builder, value: Value, dtype: DType) -> Value:
     if dtype == dtypes.boolean:
         return builder.op("icmp", "i1", value, builder.constant("i8", 0), extra="ne")
     if dtype == dtypes.float16:
-        return builder.op("fpext", "f32", value)
-    if dtype == dtypes.bfloat16:
-        wide = builder.op("zext", "i32", value)
-        return builder.op("bitcast", "f32", builder.op("shl", "i32", wide, builder.constant("i32", 16)))
-    return value
+        wide = builder.op("fpext", "f32", value)
+    elif dtype == dtypes.bfloat16:
+        bits = builder.op("shl", "i32", builder.op("zext", "i32", value), builder.constant("i32", 16))
+        wide = builder.op("bitcast", "f32", bits)
+    else:
+        return value
+    builder.widened[wide, dtype] = value
+    return wide
 
 
 def to_memory(builder: Builder, value: Value, dtype: DType) -> Value:
     """A value in its register kind as an element to store."""
     if dtype == dtypes.boolean:
         return builder.op("zext", "i8", value)
+    if dtype in _SMALL and (element := builder.widened.get((value, dtype))) is not None:
+        return element
     if dtype == dtypes.float16:
         return builder.op("fptrunc", "f16", value)
     return _bfloat16_bits(builder, value) if dtype == dtypes.bfloat16 else value

@@ -70,7 +70,7 @@ def compile_object(text: str, target: CompileTarget) -> bytes:
     Raises:
         CodegenError: 1680 text refused, 1681 instruction not on the target, 1684 unknown target.
     """
-    return _emit(text, target, lambda machine, module: bytes(machine.emit_object(module)))
+    return _emit(text, target, _object_bytes)
 
 
 def emit_assembly(text: str, target: CompileTarget) -> str:
@@ -124,14 +124,16 @@ class Jit:
     def __init__(self, target: CompileTarget | None = None) -> None:
         self.target: CompileTarget = target if target is not None else host_target()
         self._linker: list[Any] = []  # one, once something was loaded
+        self._generators: dict[tuple[str, str, str], TargetMachine] = {}
         self._names = itertools.count()
         self._host_addresses: dict[str, int] = {}
         self._closed = False
-        weakref.finalize(self, _let_go, self._linker).atexit = False
+        weakref.finalize(self, _let_go, self._linker, self._generators).atexit = False
 
     def compile_object(self, text: str, target: CompileTarget | None = None) -> bytes:
         """Object code of `text` for `target` (by default this process's machine); raises as `compile_object`."""
-        return compile_object(text, target if target is not None else self.target)
+        chosen = target if target is not None else self.target
+        return _emit(text, chosen, _object_bytes, self._generators)
 
     def emit_assembly(self, text: str, target: CompileTarget | None = None) -> str:
         """Assembly of `text` for `target` (by default this process's machine)."""
@@ -166,11 +168,11 @@ class Jit:
     def _link(
         self, images: list[bytes], exports: list[str], linked: Mapping[str, int], uses: tuple[LoadedCode, ...]
     ) -> LoadedCode:
-        binding = _binding()
         if not self._linker:
+            binding = _binding()
             with contextlib.closing(_target_machine(host_target())) as machine:
                 self._linker.append(binding.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True))
-        builder = binding.JITLibraryBuilder()
+        builder = _llvm().JITLibraryBuilder()
         for image in images:
             builder.add_object_img(image)
         for name, address in linked.items():
@@ -188,7 +190,7 @@ class Jit:
     def close(self) -> None:
         """Refuse further loading. Code stays loaded while its `LoadedCode` lives; the linker goes with the last one."""
         self._closed = True
-        _let_go(self._linker)
+        _let_go(self._linker, self._generators)
 
     def _addresses_for(
         self, images: Sequence[bytes], uses: Sequence[LoadedCode], imports: Mapping[str, int]
@@ -244,18 +246,24 @@ class _Release:
             self._held.clear()
 
 
-def _let_go(linker: list[Any]) -> None:
+def _let_go(linker: list[Any], generators: dict[tuple[str, str, str], TargetMachine]) -> None:
     with _LLVM:
         linker.clear()
+        generators.clear()
 
 
 def _binding() -> Any:
     """llvmlite's binding with this machine's targets ready (asking again is cheap). Only with the lock held."""
-    from llvmlite import binding
-
+    binding = _llvm()
     binding.initialize_native_target()
     binding.initialize_native_asmprinter()
     binding.initialize_native_asmparser()
+    return binding
+
+
+def _llvm() -> Any:
+    from llvmlite import binding
+
     return binding
 
 
@@ -273,20 +281,38 @@ def _target_machine(target: CompileTarget) -> TargetMachine:
     )
 
 
-def _emit(text: str, target: CompileTarget, emit: Callable[[Any, Any], Any]) -> Any:
+def _object_bytes(machine: Any, module: Any) -> bytes:
+    return bytes(machine.emit_object(module))
+
+
+def _emit(
+    text: str,
+    target: CompileTarget,
+    emit: Callable[[Any, Any], Any],
+    generators: dict[tuple[str, str, str], TargetMachine] | None = None,
+) -> Any:
+    """What `emit` makes of the text. `generators` keeps code generators, whose tables take a millisecond to set up."""
     if architecture(target.triple) not in ("x86", "aarch64"):
         raise CodegenError(1684, f"no code generator for {target.triple}", where=target.triple)
     check_text(text, target)
     with _LLVM:
-        return _emit_locked(text, target, emit)
+        key = (target.triple, target.cpu, target.features)
+        machine = generators.get(key) if generators is not None else None
+        if machine is not None:
+            return _emit_locked(text, target, emit, machine)
+        machine = _target_machine(target)
+        if generators is None:
+            with contextlib.closing(machine):
+                return _emit_locked(text, target, emit, machine)
+        generators[key] = machine
+        return _emit_locked(text, target, emit, machine)
 
 
-def _emit_locked(text: str, target: CompileTarget, emit: Callable[[Any, Any], Any]) -> Any:
+def _emit_locked(text: str, target: CompileTarget, emit: Callable[[Any, Any], Any], machine: TargetMachine) -> Any:
     binding = _binding()
     # Everything is closed here, under the lock, even if an error keeps this frame alive. A context for each module:
     # type names of one never rename those of the next.
     with contextlib.ExitStack() as held:
-        machine = held.enter_context(contextlib.closing(_target_machine(target)))
         context = held.enter_context(contextlib.closing(binding.create_context()))
         try:
             module = held.enter_context(contextlib.closing(binding.parse_assembly(text, context=context)))
