@@ -22,6 +22,8 @@ INDEX_FAULT = 1801
 """An index that depends on data lies outside its buffer."""
 CHECK_FAULT = 1802
 """An access of a checked build lies outside its buffer."""
+CLOSEST = 4
+"""Steps between lanes up to which loading everything between them costs less than a gather."""
 
 
 @dataclass(frozen=True)
@@ -188,9 +190,38 @@ class Memory:
                 depth = self.state.load_depth(name, max(pointer.depth, mask.depth), safe=facts.inside)
                 value = builder.pure("masked_load", kind, width, (pointer, mask), (size, name, False, epoch), depth)
             return self.reverse(value) if found.lane == -1 else value
+        if 2 <= found.lane <= CLOSEST and not found.vector and mask is None and fine is None:
+            return self._strided(name, found, (kind, size, epoch), facts.inside)
         base, offsets, mask = self._scattered(name, found, fine, mask, width)
         depth = self.state.load_depth(name, max(base.depth, offsets.depth, mask.depth), safe=facts.inside)
         return builder.pure("gather", kind, width, (base, offsets, mask), (size, name, epoch), depth)
+
+    def _strided(self, name: str, found: Resolved, extra: tuple[str, int, int], inside: bool) -> Value:
+        """Every so many elements, all of which exist: whole vectors that end with the last, and shuffles."""
+        builder = self.state.builder
+        assert self.state.lane is not None
+        kind, size, epoch = extra
+        width, step = self.state.lane.width, found.lane
+        last = step * (width - 1) - (width - 1)
+        value: Value | None = None
+        have: list[int] = []
+        for start in sorted({min(width * part, last) for part in range(step)}):
+            pointer = self.address(name, found, start)
+            depth = self.state.load_depth(name, pointer.depth, safe=inside)
+            part = builder.pure("load", kind, width, (pointer,), (size, name, False, epoch), depth)
+            here = [start <= step * lane < start + width for lane in range(width)]
+            if value is None:
+                value, have = part, [step * lane if here[lane] else 0 for lane in range(width)]
+                continue
+            # lanes found before come from the first operand, those of this vector from the second
+            order = tuple(
+                have[lane] if step * lane < start else width + step * lane - start if here[lane] else 0
+                for lane in range(width)
+            )
+            value = builder.pure("shuffle", kind, width, (value, part), order)
+            have = list(range(width))
+        assert value is not None
+        return value
 
     def _scattered(
         self, name: str, found: Resolved, fine: Value | None, mask: Value | None, width: int

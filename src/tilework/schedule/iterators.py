@@ -107,7 +107,8 @@ def separated(elements: Sequence[Element], variable: str, free: dict[str, Dim], 
     first = elements[0]
     if any(len(e) != len(shape) for e in elements):
         return False
-    same = [d for d in range(len(first)) if all(e[d] == first[d] for e in elements)]
+    alike = [_alike(e, first, variable, free) for e in elements[1:]]
+    same = [d for d in range(len(first)) if all(d in found for found in alike)]
     if determines([first[d] for d in same], variable, free):
         return True
     inside = {name: extent for name, extent in free.items() if name != variable}
@@ -118,6 +119,32 @@ def separated(elements: Sequence[Element], variable: str, free: dict[str, Dim], 
         if abs(side.start.coefficient(variable)) >= side.size.value:
             return True
     return False
+
+
+def _alike(element: Element, first: Element, variable: str, free: dict[str, Dim]) -> set[int]:
+    """Dimensions in which two elements are one expression, up to names of other loops over as many iterations.
+
+    Pieces of a loop that was cut walk over the same positions in loops of other names.
+    """
+    found = {d for d in range(len(first)) if element[d] == first[d]}
+    names = {name: name for d in found for name in first[d].names()}
+    for d in range(len(first)):
+        if d in found:
+            continue
+        here, there = sorted(element[d].names() - first[d].names()), sorted(first[d].names() - element[d].names())
+        if len(here) != 1 or len(there) != 1 or variable in (here[0], there[0]):
+            continue
+        new, old = here[0], there[0]
+        kept = {name: name for name in first[d].names() & element[d].names()}
+        wanted = {**kept, new: old}
+        together = {**names, **wanted}
+        clash = any(names.get(name, to) != to for name, to in wanted.items())
+        if clash or len(set(together.values())) != len(together) or free.get(new) is None or free[new] != free.get(old):
+            continue
+        if element[d].substitute({new: dim(old)}) == first[d]:
+            found.add(d)
+            names = together
+    return found
 
 
 def determines(index: Sequence[Dim], variable: str, free: dict[str, Dim]) -> bool:

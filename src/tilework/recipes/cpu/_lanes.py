@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilework.loops.expressions import Call, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Compute, Loop
+from tilework.lowering.memory import CLOSEST
 from tilework.recipes.cpu._access import addresses, flat_address, loads_of, packed_layout, step_along
 from tilework.schedule.schedule import Schedule
 
@@ -36,7 +37,7 @@ def best_lanes(
         for load in loads_of(found):
             step = step_along(flat_address(program.buffers[load.buffer], load.index), loop.variable)
             if step not in (0, 1) and packed_layout(program, load, loop.variable, packable) is None:
-                cost += 2
+                cost += 1 if step is not None and 2 <= step <= CLOSEST else 2
         # masks that change from step to step, and lanes that a last vector leaves empty
         cost += sum(loop.variable in guard.names() for guard in found.guards)
         cost += 1 if _wasted(schedule, loop) > _TOLERATED else 0

@@ -8,6 +8,7 @@ from tilework.recipes.cpu._access import buffers_of, loads_of
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._tile_sizes import VECTORS, tile_sizes
+from tilework.recipes.cpu._windows import window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.transform_layout import TransformLayout
@@ -62,6 +63,12 @@ def with_lanes(
     if row is not None:
         rows, count = tile_sizes(schedule.machine, row.extent.value, pieces)
     else:
+        window = None if lanes_reduce else window_of(found, around, kinds, chosen)
+        if window is not None:
+            free_outer = [outer if v == chosen else v for v in free]
+            slid = with_window(trial, found, window, free_outer, reductions, outer, inner)
+            if slid is not None:
+                return slid
         # nothing is used again: many vectors side by side read memory in long pieces
         rows, count = 1, min(VECTORS if lanes_reduce else ALONE, pieces or ALONE)
     vectors: tuple[str, ...] = ()

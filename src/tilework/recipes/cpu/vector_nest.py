@@ -132,10 +132,16 @@ def _threads(schedule: Schedule, statement: str) -> Schedule:
             inner = around[1].extent.value
             if inner is not None and _independent(schedule, around[1]):
                 fused = schedule.attempt(Fuse(around[0].variable, around[1].variable))
-                if fused is not None:
+                if fused is not None and _independent(fused, fused.setting.loop(_joined(fused, around[0]))):
                     schedule = fused
                     continue
         return schedule.parallel(around[0].variable)
+
+
+def _joined(fused: Schedule, outer: Loop) -> str:
+    """The loop that one became in the last step."""
+    (name,) = fused.forwards[-1][outer.variable]
+    return name
 
 
 def _independent(schedule: Schedule, loop: Loop) -> bool:
