@@ -16,12 +16,17 @@ _TOLERATED = 0.1
 
 
 def best_lanes(
-    schedule: Schedule, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str], packable: frozenset[str]
+    schedule: Schedule,
+    found: Compute,
+    around: tuple[Loop, ...],
+    kinds: dict[str, str],
+    packable: frozenset[str],
+    copyable: frozenset[str] = frozenset(),
 ) -> str | None:
     """The loop to vectorise: the one whose lanes cost least, inner loops first among equals; None where none will do.
 
     A load costs nothing where neighbouring lanes read neighbouring elements, or all the same one; a constant can be
-    stored so that they do. Results cost less where a reduction writes each of them once.
+    stored so that they do, a `copyable` operand copied. Results cost less where a reduction writes each of them once.
     """
     if any(load for target in found.targets for entry in target.index for load in entry.loads()):
         return None
@@ -37,7 +42,8 @@ def best_lanes(
         for load in loads_of(found):
             step = step_along(flat_address(program.buffers[load.buffer], load.index), loop.variable)
             if step not in (0, 1) and packed_layout(program, load, loop.variable, packable) is None:
-                cost += 1 if step is not None and 2 <= step <= CLOSEST else 2
+                near = step is not None and 2 <= step <= CLOSEST
+                cost += 1 if near or packed_layout(program, load, loop.variable, copyable) is not None else 2
         # masks that change from step to step, and lanes that a last vector leaves empty
         cost += sum(loop.variable in guard.names() for guard in found.guards)
         cost += 1 if _wasted(schedule, loop) > _TOLERATED else 0

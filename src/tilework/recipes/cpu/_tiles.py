@@ -5,8 +5,10 @@ from __future__ import annotations
 from tilework.layout import Layout, Part
 from tilework.loops.program import Compute, Loop, LoopProgram
 from tilework.recipes.cpu._access import buffers_of, loads_of
+from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
+from tilework.recipes.cpu._packing import Copy, arranged
 from tilework.recipes.cpu._tile_sizes import VECTORS, tile_sizes
 from tilework.recipes.cpu._windows import window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
@@ -28,9 +30,10 @@ def with_lanes(
     kinds: dict[str, str],
     chosen: str,
     packable: frozenset[str] = frozenset(),
+    copies: tuple[Copy, ...] = (),
 ) -> Schedule:
-    """Split the chosen loop by the machine's lanes and move the lanes innermost; constants of sums are stored in the
-    order in which tiles read them.
+    """Split the chosen loop by the machine's lanes and move the lanes innermost; constants of sums and copies of other
+    operands are stored in the order in which tiles read them.
     """
     loop = next(node for node in around if node.variable == chosen)
     widest = max((schedule.program.buffers[b].dtype.bits for b in buffers_of(found)), default=32)
@@ -86,6 +89,10 @@ def with_lanes(
         trial = trial.split(last, 2, f"{last}.pair", f"{last}.step")
         reductions.append(f"{last}.pair")
         vectors = (f"{last}.step", *vectors)
+    if row is not None:
+        row_tiles = f"{row.variable}.block" if rows > 1 else row.variable
+        tiles = Tiles(around, row.variable, chosen, rows, count * lanes, row_tiles, outer)
+        trial, free, reductions = in_blocks(trial, found, tiles, free, reductions)
     reordered = trial.attempt(Reorder(*free, *reductions, *vectors, inner))
     if reordered is None:
         return schedule
@@ -100,7 +107,12 @@ def with_lanes(
     at = free[-1] if free else above[-1].variable if above else ""
     cells = CacheWrite(found.name, at, f"{found.name}.cells", axes)
     done = vectorised.attempt(cells) or vectorised
-    return done if lanes_reduce else _in_order(done, found.name, inner, count * lanes, packable)
+    if lanes_reduce:
+        return done
+    done = _in_order(done, found.name, inner, count * lanes, packable)
+    for copy in copies:
+        done = arranged(done, copy, lanes, count * lanes)
+    return done
 
 
 def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packable: frozenset[str]) -> Schedule:

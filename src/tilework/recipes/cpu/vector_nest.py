@@ -25,8 +25,10 @@ from tilework.memory.placement import typical
 from tilework.numerics import Numerics
 from tilework.recipes.cpu._access import addresses, layouts_for
 from tilework.recipes.cpu._lanes import best_lanes
+from tilework.recipes.cpu._packing import copied, copyable
 from tilework.recipes.cpu._stages import distributed, nests_inside, outermost_loops, own_loops, together, worth_inlining
 from tilework.recipes.cpu._tiles import with_lanes
+from tilework.recipes.cpu._transposes import with_turned_tiles
 from tilework.schedule.iterators import kind
 from tilework.schedule.nests import each_nest
 from tilework.schedule.primitives.compute_inline import ComputeInline
@@ -103,13 +105,21 @@ def nest(
     program = schedule.program
     inside = [loop.variable for loop in around]
     kinds = {loop.variable: kind(program, loop, inside) for loop in around}
-    chosen = best_lanes(schedule, found, around, kinds, packable)
+    turned = with_turned_tiles(schedule, found, around, kinds)
+    if turned is not None:
+        return turned
+    candidates = copyable(schedule, found) - packable
+    chosen = best_lanes(schedule, found, around, kinds, packable, candidates)
     if chosen is None:
         return schedule
+    schedule, copies = copied(schedule, found, chosen, candidates)
     for name, layout in layouts_for(schedule.program, found, chosen, packable).items():
         schedule = schedule.transform_layout(name, str(layout))
     found = schedule.setting.statement(statement)
-    return with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen, packable)
+    schedule = with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen, packable, copies)
+    for copy in copies:
+        schedule = _threads(schedule, copy.buffer)
+    return schedule
 
 
 def _treated(schedule: Schedule, statement: str, apart: bool) -> tuple[Loop, ...]:

@@ -1,0 +1,14 @@
+"""The caches that recipes plan for."""
+
+from __future__ import annotations
+
+from tilework.machine.cpu import Cache, CpuMachine
+from tilework.schedule.primitive import Machine
+
+_USUAL = {1: Cache(1, 32 << 10, 8), 2: Cache(2, 512 << 10, 8)}
+
+
+def cache_of(machine: Machine | None, level: int) -> Cache:
+    """The machine's cache of level 1 or 2; where it is not known, one of a common size."""
+    known = machine.cache(level) if isinstance(machine, CpuMachine) else None
+    return known if known is not None else _USUAL[level]

@@ -1,0 +1,174 @@
+"""Copies of operands in the order in which tiles read them, made first where they are read often enough to pay.
+
+A constant is stored that way when the model is compiled (`_tiles.py`). Any other operand is copied by a nest of its
+own in front, in parallel: the copy moves each element once, and the tiles then read memory straight on, without the
+cache conflicts and page walks of long strides. Where lanes would be strided, the copy transposes.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilework.dims import Dim, dim, product
+from tilework.layout import Layout, Part
+from tilework.loops.expressions import Load
+from tilework.loops.program import Compute
+from tilework.memory.placement import typical
+from tilework.recipes.cpu._access import flat_address, loads_of, step_along
+from tilework.recipes.cpu._caches import cache_of
+from tilework.schedule.primitives.cache_read import CacheRead
+from tilework.schedule.schedule import Schedule
+
+REUSE = 32
+"""Times that each element is read from which on a copy pays: moving one costs about what sixteen uses of it do."""
+DEPTH = 32
+"""Rows that the copy takes along the operand before it goes on across them: few enough pages, pieces long enough."""
+
+
+@dataclass(frozen=True)
+class Copy:
+    """A copied operand: its buffer, the dimension that its reader's lanes walk, those that its sum walks."""
+
+    buffer: str
+    lane: int
+    summed: tuple[int, ...]
+
+
+def copyable(schedule: Schedule, found: Compute) -> frozenset[str]:
+    """Arguments that a copy may stand for: only a sum reads them, at one place, and each element often."""
+    if not found.reduction or found.guards or found.reducer is None:
+        return frozenset()
+    around = schedule.setting.enclosing(found)
+    arguments = {a.buffer.name for a in schedule.program.arguments if a.access == "read"}
+    chosen: set[str] = set()
+    for load in loads_of(found):
+        names = {name for entry in load.index for name in entry.names()}
+        if load.buffer not in arguments or len(load.index) < 2 or len(schedule.setting.readers[load.buffer]) != 1:
+            continue
+        if any(entry.loads() for entry in load.index) or not names & set(found.reduction):
+            continue
+        if usual(schedule, product([loop.extent for loop in around if loop.variable not in names])) >= REUSE:
+            chosen.add(load.buffer)
+    return frozenset(chosen)
+
+
+def copied(
+    schedule: Schedule, found: Compute, lane: str, candidates: frozenset[str]
+) -> tuple[Schedule, tuple[Copy, ...]]:
+    """Copy what pays with lanes along `lane`: each into a buffer of the same order, for `arranged` to turn."""
+    made: list[Copy] = []
+    if lane in found.reduction:
+        return schedule, ()
+    for load in loads_of(found):
+        if load.buffer not in candidates or not _pays(schedule, found, load, lane):
+            continue
+        places = [d for d, entry in enumerate(load.index) if lane in entry.names()]
+        summed = tuple(d for d, entry in enumerate(load.index) if entry.names() & set(found.reduction))
+        if len(places) != 1 or load.index[places[0]] != dim(lane) or not summed:
+            continue
+        name = f"{load.buffer}.packed"
+        trial = schedule.attempt(CacheRead(load.buffer, "", name))
+        if trial is None or trial.program.buffers[name].shape != schedule.program.buffers[load.buffer].shape:
+            continue
+        schedule = trial
+        made.append(Copy(name, places[0], summed))
+    return schedule, tuple(made)
+
+
+def _pays(schedule: Schedule, found: Compute, load: Load, lane: str) -> bool:
+    """Whether tiles would read the operand badly as it is."""
+    buffer = schedule.program.buffers[load.buffer]
+    address = flat_address(buffer, load.index)
+    step = step_along(address, lane)
+    if step != 1:
+        return step != 0
+    extents = {loop.variable: loop.extent for loop in schedule.setting.enclosing(found)}
+    summed = [v for v in found.reduction if v in address.names()]
+    depth = usual(schedule, product([extents[v] for v in summed]))
+    second = cache_of(schedule.machine, 2)
+    if 2 * depth * usual(schedule, extents[lane]) * buffer.dtype.itemsize > second.bytes:
+        return True
+    # neighbours along the sum a power of two apart meet in few of the cache's sets
+    stride = (step_along(address, summed[-1]) or 1) * buffer.dtype.itemsize
+    sets = max(1, second.bytes // second.ways // second.line_bytes)
+    apart = sets if stride % second.line_bytes else sets // math.gcd(sets, stride // second.line_bytes)
+    return 2 * depth > apart * second.ways
+
+
+def usual(schedule: Schedule, extent: Dim) -> int:
+    """An extent, or what to plan for where it depends on symbols; 1 where it depends on anything else."""
+    sizes = {symbol.name: typical(symbol) for symbol in schedule.program.symbols}
+    if extent.names() - sizes.keys() or extent.loads():
+        return 1
+    return max(1, int(extent.evaluate(sizes)))
+
+
+# -- the copy ----------------------------------------------------------------------------------------------------------
+def arranged(schedule: Schedule, copy: Copy, width: int, block: int) -> Schedule:
+    """Store a copy in blocks of `block` elements along its reader's lanes, and give its nest vectors of `width`."""
+    shape = schedule.program.buffers[copy.buffer].shape
+    extent = shape[copy.lane].value
+    blocked = block > 1 and (extent is None or extent > block)
+    across = block if blocked else width
+    loops = {d: f"{copy.buffer}.{d}" for d, size in enumerate(shape) if size != 1}
+    if copy.lane == len(shape) - 1:
+        schedule = _straight(schedule, copy, loops, width, across)
+    else:
+        schedule = _turned(schedule, copy, loops, width, across)
+    outside = [d for d in range(len(shape)) if d != copy.lane and d not in copy.summed]
+    inside = map(Part, copy.summed)
+    parts = (Part(copy.lane), *inside, Part(copy.lane, block)) if blocked else (*inside, Part(copy.lane))
+    return schedule.transform_layout(copy.buffer, str(Layout(len(shape), (*map(Part, outside), *parts))))
+
+
+def _across(schedule: Schedule, loop: str, width: int, block: int) -> tuple[Schedule, str, list[str], str]:
+    """The loop along the lanes, split into blocks of vectors: the loops over blocks, vectors and lanes."""
+    outer, lanes = f"{loop}.outer", f"{loop}.lanes"
+    schedule = schedule.split(loop, width, outer, lanes, tail="mask")
+    if block == width:
+        return schedule, outer, [], lanes
+    return (
+        schedule.split(outer, block // width, f"{loop}.block", f"{loop}.vector"),
+        f"{loop}.block",
+        [f"{loop}.vector"],
+        lanes,
+    )
+
+
+def _straight(schedule: Schedule, copy: Copy, loops: dict[int, str], width: int, block: int) -> Schedule:
+    """Vectors as they stand; some rows at a time, so that reads and writes keep to few pages."""
+    schedule, blocks, vectors, lanes = _across(schedule, loops[copy.lane], width, block)
+    outside = [loops[d] for d in loops if d != copy.lane]
+    rows: list[str] = []
+    deepest = next((d for d in reversed(copy.summed) if d in loops), None)
+    if deepest is not None:
+        row, extent = loops[deepest], schedule.setting.loop(loops[deepest]).extent.value
+        if extent is None or extent > DEPTH:
+            schedule = schedule.split(row, DEPTH, f"{row}.block", f"{row}.row")
+            rows = [f"{row}.row"]
+            outside = [f"{row}.block" if v == row else v for v in outside]
+    schedule = schedule.reorder(*outside, blocks, *rows, *vectors, lanes)
+    for vector in vectors:
+        schedule = schedule.unroll(vector)
+    return schedule.vectorize(lanes)
+
+
+def _turned(schedule: Schedule, copy: Copy, loops: dict[int, str], width: int, block: int) -> Schedule:
+    """Squares of `width` by `width` elements are read along their rows and written along their columns."""
+    source = loads_of(schedule.setting.statement(copy.buffer))[0].buffer
+    last = len(schedule.program.buffers[source].shape) - 1
+    schedule, blocks, vectors, lanes = _across(schedule, loops[copy.lane], width, block)
+    row = loops.get(last)
+    if row is None:
+        return schedule.vectorize(lanes)
+    outside = [loops[d] for d in loops if d not in (copy.lane, last)]
+    schedule = schedule.split(row, width, f"{row}.block", f"{row}.row")
+    inner = [f"{row}.row"]
+    schedule = schedule.reorder(*outside, blocks, f"{row}.block", *vectors, *inner, lanes)
+    square = f"{copy.buffer}.square"
+    trial = schedule.attempt(CacheRead(source, (vectors or [f"{row}.block"])[-1], square, "register"))
+    schedule = schedule.unroll(f"{row}.row") if trial is None else trial.unroll(f"{row}.row")
+    if trial is not None:
+        schedule = schedule.unroll(f"{square}.{copy.lane}").vectorize(f"{square}.{last}")
+    return schedule.vectorize(lanes)
