@@ -101,6 +101,7 @@ def identical(kernel: RegionKernel) -> str:
 def elsewhere(kernel: RegionKernel, trace: Trace, exact: bool, random: np.random.Generator) -> tuple[str, str]:
     """What a trace does on another shape's kernel: right, refused with a reason, or wrong."""
     from tilework.errors import CodegenError, ScheduleError
+    from tilework.layout import packed
     from tilework.loops.interpret import interpret
     from tilework.schedule.primitives.transform_layout import argument_layouts
     from tilework.schedule.schedule import Schedule
@@ -113,8 +114,8 @@ def elsewhere(kernel: RegionKernel, trace: Trace, exact: bool, random: np.random
         layouts = argument_layouts(trace, names)
         if any(argument.access != "read" for argument in base.arguments if argument.buffer.name in layouts):
             return REFUSED, "a result is laid out differently"
-        packed = {name: layouts[name].pack(array) if name in layouts else array for name, array in arrays.items()}
-        run = scheduled(program, packed, threads=2, numerics=kernel.schedule.numerics)
+        given = {name: packed(array, layouts.get(name, ())) for name, array in arrays.items()}
+        run = scheduled(program, given, threads=2, numerics=kernel.schedule.numerics)
     except (ScheduleError, CodegenError) as refused:
         return REFUSED, f"{refused.code}: {refused.message.splitlines()[0]}"
     interpret(base, arrays, {})

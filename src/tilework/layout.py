@@ -251,6 +251,13 @@ def parse_layout(text: str) -> Layout:
     return Layout(max((part.dim + 1 for part in parts), default=0), tuple(parts), padding)
 
 
+def packed(array: Array, layouts: Iterable[Layout]) -> Array:
+    """The array in a layout, that in the next one, and so on."""
+    for layout in layouts:
+        array = layout.pack(array)
+    return array
+
+
 def _number(text: str) -> Number:
     if text in ("True", "False"):
         return text == "True"

@@ -6,10 +6,14 @@ import numpy as np
 import pytest
 
 from tests.schedule.programs import chain, matrix_product, row_maximum, same_values
+from tests.schedule.random_schedules import arrays_for
 from tilework.errors import ParseError, ScheduleError
+from tilework.layout import packed
+from tilework.loops.interpret import interpret
 from tilework.loops.parse import parse_program
 from tilework.loops.program import Loop, LoopProgram, statements, walk
 from tilework.numerics import numerics
+from tilework.schedule.primitives.transform_layout import argument_layouts
 from tilework.schedule.schedule import Schedule
 from tilework.schedule.trace import primitive_names, trace_from_json, trace_to_json
 from tilework.schedule.verdict import IllegalSchedule
@@ -40,6 +44,21 @@ def test_split_of_a_symbolic_loop() -> None:
 def test_split_by_a_divisor_adds_no_guard() -> None:
     schedule = Schedule(matrix_product(4, 6, 2)).split("j", 3)
     assert all(not s.guards for s in statements(schedule.program.body))
+
+
+def test_layouts_of_layouts_that_are_no_single_one() -> None:
+    """A block outside what it was cut from, and a block of blocks that do not divide: packed one after the other."""
+    program = matrix_product(3, 10, 6)
+    for second in ("layout(2, 0, 1)", "layout(0, 1, 2, 2:3)", "layout(1, 0, 2, 1:2)"):
+        schedule = Schedule(program).transform_layout("b", "layout(0, 1, 1:4)").transform_layout("b", second)
+        layouts = argument_layouts(schedule.trace, ("a", "b"))
+        assert [str(layout) for layout in layouts["b"]] == ["layout(0, 1, 1:4)", second]
+        assert "a" not in layouts
+        given, expected = arrays_for(program, {}, 1), arrays_for(program, {}, 1)
+        given["b"] = packed(given["b"], layouts["b"])
+        interpret(program, expected, {})
+        interpret(schedule.program, given, {})
+        np.testing.assert_array_equal(given["c"], expected["c"])
 
 
 def test_reorder_and_forwarding_of_handles() -> None:

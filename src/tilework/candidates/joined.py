@@ -15,7 +15,7 @@ from tilework.compute.notation import Computation, Stage
 from tilework.dims import Dim, Loaded, dim, loaded
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
-from tilework.graph.graph import Value
+from tilework.graph.graph import Node, Value
 from tilework.loops.expressions import Expression, Index, Load, constant, rewrite, substitute, walk
 from tilework.loops.program import Buffer, LoopProgram
 from tilework.ops.registry import operator
@@ -33,6 +33,8 @@ class Joined:
     computation: Computation
     buffers: dict[str, str]
     """Buffer name by value name."""
+    nodes: dict[str, Node]
+    """Stage name to the node that it belongs to."""
 
     @cached_property
     def program(self) -> LoopProgram:
@@ -60,6 +62,7 @@ def joined(region: Region) -> Joined:
         make(item.value, f"s{position}").name: item.array.reshape(()) for position, item in enumerate(region.scalars)
     }
     stages: list[Stage] = []
+    nodes: dict[str, Node] = {}
     count = 0
     for node in region.nodes:
         results: list[Buffer] = []
@@ -70,9 +73,10 @@ def joined(region: Region) -> Joined:
             [buffers[name] for name in node.inputs], results, node.attributes, region.symbols
         )
         stages.extend(definition.stages)
+        nodes.update((stage.name, node) for stage in definition.stages)
     outputs = tuple(buffers[value.name] for value in region.outputs)
     stages = [_with_literals(stage, literals) for stage in stages]
-    return Joined(Computation(region.name, inputs, outputs, tuple(stages), region.symbols), names)
+    return Joined(Computation(region.name, inputs, outputs, tuple(stages), region.symbols), names, nodes)
 
 
 def _with_literals(stage: Stage, literals: dict[str, Any]) -> Stage:

@@ -10,9 +10,11 @@ from tilework.candidates.candidate import Candidate
 from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText, emit_kernel
 from tilework.compiler.options import CompileOptions
+from tilework.compiler.origins import origin_of
 from tilework.decisions.choice import choose
 from tilework.errors import CodegenError
 from tilework.graph.graph import Constant, Graph
+from tilework.layout import packed
 from tilework.loops.program import LoopProgram
 from tilework.loops.text import program_text
 from tilework.machine.cpu import CpuMachine
@@ -36,10 +38,10 @@ class RegionKernel:
         wanted = argument_layouts(self.schedule.trace, arguments)
         found: dict[str, Constant] = {}
         for value, argument in zip(self.region.inputs, arguments, strict=False):
-            layout = wanted.get(argument)
-            if layout is not None:
-                array = layout.pack(graph.constant_arrays[value.name])
-                found[value.name] = Constant(f"{value.name} as {layout}", array)
+            layouts = wanted.get(argument, ())
+            if layouts:
+                name = f"{value.name} as {', then '.join(map(str, layouts))}"
+                found[value.name] = Constant(name, packed(graph.constant_arrays[value.name], layouts))
         return found
 
     @property
@@ -64,7 +66,7 @@ def region_kernels(
         try:
             known = _kernel(region, machine, contract, options, made, ready)
         except CodegenError as error:
-            origin = region.root.location or region.root.name
+            origin = origin_of(region.root)
             error.where = f"{origin}, {error.where}" if error.where else origin
             raise
         found.append(replace(known, region=region))

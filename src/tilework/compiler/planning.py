@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilework.codegen.cpu.kernel import KernelText
 from tilework.compiler.control import ByteClasses, control_steps, share_bytes
 from tilework.compiler.kernels import RegionKernel
+from tilework.compiler.origins import fault_origins, origin_of
 from tilework.compiler.plan_items import PlanBlock, PlanControl, PlanItem
 from tilework.compiler.stacking import ProgramKernel
 from tilework.dims import Dim, dim, symbol_bounds
@@ -253,10 +254,16 @@ class _Planner:
             self.places[constant.name] = ConstantPlace(constant.digest)
             self.packed[constant.digest] = constant
         arguments = [self._buffer(packed[value.name].value if value.name in packed else value).name for value in values]
-        origin = region.root.location or region.root.name
-        self.steps.append(self._call(region.name, item.kernel, item.program, arguments, origin))
+        origin = origin_of(region.root)
+        step = self._call(region.name, item.kernel, item.program, arguments, origin)
+        of_faults = fault_origins(region, item.kernel.faults)
+        if any(one != origin for one in of_faults):
+            step = replace(step, fault_origins=of_faults)
+        self.steps.append(step)
 
-    def _call(self, name: str, kernel: KernelText, program: LoopProgram, arguments: list[str], origin: str) -> Step:
+    def _call(
+        self, name: str, kernel: KernelText, program: LoopProgram, arguments: list[str], origin: str
+    ) -> KernelStep:
         """A kernel's step, with workspaces behind its arguments."""
         for extra in kernel.signature.buffers[len(arguments) :]:
             made = self._fresh(f"{name}.{extra.name}")

@@ -22,7 +22,6 @@ from tilework.loops.program import (
     Prefetch,
     Sequence,
     Storage,
-    statements,
     walk,
 )  # fmt: skip
 from tilework.lowering import parallel
@@ -89,8 +88,7 @@ class _Lowering(Versions):
         state = self.state
         self.node(state.program.body)
         entry = Function(self.name, state.builder.scopes[0].block)
-        names = tuple(n.name for n in statements(state.program.body))
-        return Module(entry, self.regions, state.can_fault, names), state.workspaces
+        return Module(entry, self.regions, tuple(state.faults)), state.workspaces
 
     # -- nodes ---------------------------------------------------------------------------------------------------------
     def node(self, node: Node) -> None:

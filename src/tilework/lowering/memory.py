@@ -27,12 +27,21 @@ CLOSEST = 4
 
 
 @dataclass(frozen=True)
+class Check:
+    """`0 <= index < extent` has to hold when the access runs; `positions`: the buffers that the index is read from."""
+
+    index: Dim
+    extent: Dim
+    positions: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class AccessFacts:
     """What is known of an access wherever it occurs: its flat index, what to check, and whether it is always inside."""
 
+    buffer: str
     flat: Dim
-    checks: tuple[tuple[Dim, Dim], ...]
-    code: int
+    checks: tuple[Check, ...]
     inside: bool
 
 
@@ -76,47 +85,49 @@ class Memory:
             flat = flat * width + lane
         pairs = list(zip(index, buffer.shape, strict=True))
         inside = all(self.state.nonnegative(i) and self.state.nonnegative(extent - 1 - i) for i, extent in pairs)
-        if self.state.checked:
-            return AccessFacts(flat, tuple(pairs), CHECK_FAULT, inside)
-        checks = tuple((i, extent) for i, extent in pairs if i.terms and i.loads())
-        return AccessFacts(flat, checks, INDEX_FAULT, inside)
+        checks = [Check(i, extent, tuple(sorted({load.buffer for load in i.loads()}))) for i, extent in pairs]
+        return AccessFacts(name, flat, tuple(c for c in checks if c.positions or self.state.checked), inside)
 
     def check(self, facts: AccessFacts, mask: Value | None) -> tuple[Value | None, Value | None]:
         """Conditions under which the access is inside: a scalar one, and one for each lane. Reports where it is not."""
         if not facts.checks:
             return None, mask
         builder = self.state.builder
-        scalar: Value | None = None
-        lanes: Value | None = None
-        for index, extent in facts.checks:
-            at, end = self.indices.value(index), self.indices.value(extent)
+        scalars: dict[tuple[str, ...], Value] = {}
+        lanes: dict[tuple[str, ...], Value] = {}
+        for check in facts.checks:
+            at, end = self.indices.value(check.index), self.indices.value(check.extent)
             if isinstance(at.constant, int) and isinstance(end.constant, int) and 0 <= at.constant < end.constant:
                 continue
             fine = builder.op("icmp", "i1", at, end, extra="ult")
-            if fine.lanes:
-                lanes = builder.both(lanes, fine)
-            else:
-                scalar = builder.both(scalar, fine)
-        if scalar is not None:
-            bad = builder.op("xor", "i1", scalar, builder.constant("i1", True))
-            self.fault(bad if mask is None else builder.op("and", "i1", bad, self.any(mask)), facts.code)
-        if lanes is not None:
-            bad = builder.op("xor", "i1", lanes, builder.constant("i1", True))
+            found = lanes if fine.lanes else scalars
+            all_fine = builder.both(found.get(check.positions), fine)
+            assert all_fine is not None
+            found[check.positions] = all_fine
+        scalar: Value | None = None
+        for positions, fine in scalars.items():
+            bad = builder.op("xor", "i1", fine, builder.constant("i1", True))
+            self.fault(bad if mask is None else builder.op("and", "i1", bad, self.any(mask)), facts.buffer, positions)
+            scalar = builder.both(scalar, fine)
+        inside = mask
+        for positions, fine in lanes.items():
+            bad = builder.op("xor", "i1", fine, builder.constant("i1", True))
             bad = bad if mask is None else builder.op("and", "i1", bad, mask)
-            self.fault(self.any(bad), facts.code)
-            mask = builder.both(mask, lanes)
-        return scalar, mask
+            self.fault(self.any(bad), facts.buffer, positions)
+            inside = builder.both(inside, fine)
+        return scalar, inside
 
-    def fault(self, condition: Value, code: int) -> None:
+    def fault(self, condition: Value, buffer: str, positions: tuple[str, ...]) -> None:
         """Set the call's error word where the condition holds (once for equal conditions in one scope)."""
         state = self.state
-        state.can_fault = True
         builder = state.builder
-        key = ("fault", condition, code, state.ordinal)
+        detail = state.fault_detail(buffer, positions)
+        key = ("fault", condition, detail)
         if key not in builder.scopes[-1].memo:
             builder.scopes[-1].memo[key] = condition
             word = builder.pure("error_word", "ptr", 0, ())
-            builder.effect("fault", (condition, word), (code << 32) | state.ordinal)
+            code = INDEX_FAULT if positions else CHECK_FAULT
+            builder.effect("fault", (condition, word), (code << 32) | detail)
 
     def any(self, mask: Value) -> Value:
         """Whether a lane of the mask is on."""

@@ -165,12 +165,20 @@ class Function:
     polls: bool = False
 
 
+@dataclass(frozen=True)
+class FaultPlace:
+    """The statement at fault; where data are to blame, the buffer it accesses and those that the index is read from."""
+
+    statement: str
+    buffer: str = ""
+    positions: tuple[str, ...] = ()
+
+
 @dataclass
 class Module:
-    """A lowered kernel: its entry, the functions of its parallel regions, and whether it can report a fault."""
+    """A lowered kernel: its entry, the functions of its parallel regions, and the faults that it may report."""
 
     entry: Function
     regions: list[Function]
-    can_fault: bool
-    statements: tuple[str, ...]
-    """The statements' names, by the number that a fault's word holds."""
+    faults: tuple[FaultPlace, ...]
+    """By the number that a fault's word holds."""

@@ -11,7 +11,7 @@ from tilework.errors import CodegenError
 from tilework.loops.program import Buffer, LoopProgram
 from tilework.lowering.builder import Builder, Scope
 from tilework.lowering.prover import Prover
-from tilework.lowering.registers import Value
+from tilework.lowering.registers import FaultPlace, Value
 from tilework.numerics import Numerics
 
 MAX_LANES = 64
@@ -93,13 +93,18 @@ class State:
         """Variables of unrolled loops."""
         self.lane: Lane | None = None
         self.function = FunctionState(Builder())
-        self.can_fault = False
-        self.ordinal = 0
         self.statement = ""
+        self.faults: dict[FaultPlace, int] = {}
+        """What may go wrong, with the number that says so in the error word."""
 
     @property
     def builder(self) -> Builder:
         return self.function.builder
+
+    def fault_detail(self, buffer: str, positions: tuple[str, ...]) -> int:
+        """The number of a fault of the current statement; one of its program (no `positions`) is not told apart."""
+        place = FaultPlace(self.statement, buffer if positions else "", positions)
+        return self.faults.setdefault(place, len(self.faults))
 
     # -- names ---------------------------------------------------------------------------------------------------------
     def variable(self, name: str) -> Value:

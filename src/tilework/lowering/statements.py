@@ -30,7 +30,6 @@ from tilework.lowering.state import State, register_kind
 class Facts:
     """What is the same wherever a statement occurs."""
 
-    ordinal: int
     plain_guards: tuple[Dim, ...]
     loaded_guards: tuple[Dim, ...]
     inner_guards: tuple[Dim, ...]
@@ -54,7 +53,6 @@ class Statements:
         self.assumed: set[Dim] = set()
         """Guards that a branch around the current place has tested."""
         self._facts: dict[int, Facts] = {}
-        self.ordinals: dict[int, int] = {}
 
     # -- facts ---------------------------------------------------------------------------------------------------------
     def facts(self, node: Compute) -> Facts:
@@ -74,7 +72,6 @@ class Statements:
             for load in loads(value)
         )
         return Facts(
-            self.ordinals.get(id(node), 0),
             tuple(g for g in outer if not g.loads()),
             tuple(g for g in outer if g.loads()),
             tuple(sorted(inner, key=lambda g: bool(g.loads()))),
@@ -160,7 +157,7 @@ class Statements:
         """Emit a statement where it stands."""
         state = self.state
         facts = self.facts(node)
-        state.ordinal, state.statement = facts.ordinal, node.name
+        state.statement = node.name
         lane = state.lane
         if lane is not None and self._one_by_one(node, facts):
             state.lane = None

@@ -17,7 +17,6 @@ from tilework.loops.program import (
     Prefetch,
     Sequence,
     Storage,
-    statements,
     walk,
 )  # fmt: skip
 from tilework.lowering import parallel
@@ -49,7 +48,6 @@ class Versions:
         self.memory = Memory(state, self.indices, self.cells)
         self.expressions = Expressions(state, self.indices, self.memory)
         self.statements = Statements(state, self.indices, self.memory, self.cells, self.expressions)
-        self.statements.ordinals = {id(n): i for i, n in enumerate(statements(program.body))}
         self._versioned: frozenset[str] = frozenset()
         self._corners: dict[int, dict[Dim, Dim]] = {}
         self._tried: set[Dim] = set()

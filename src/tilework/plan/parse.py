@@ -293,5 +293,9 @@ def _ending(cursor: Cursor, step: Step) -> Step:
     waits = listed_at(cursor, "(", ")", Cursor.integer) if cursor.accept("waits") else ()
     signals = listed_at(cursor, "(", ")", Cursor.integer) if cursor.accept("signals") else ()
     origin = cursor.name() if cursor.accept("from") else ""
+    ended = replace(step, queue=queue, waits=waits, signals=signals, origin=origin)
+    if isinstance(ended, KernelStep) and cursor.accept("faults"):
+        cursor.expect("from")
+        ended = replace(ended, fault_origins=names_at(cursor))
     cursor.end()
-    return replace(step, queue=queue, waits=waits, signals=signals, origin=origin)
+    return ended

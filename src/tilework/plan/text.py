@@ -219,6 +219,8 @@ def _ending(step: Step) -> str:
         text += f" signals ({', '.join(map(str, step.signals))})"
     if step.origin:
         text += f" from {name_text(step.origin)}"
+    if isinstance(step, KernelStep) and step.fault_origins:
+        text += f" faults from {_names(step.fault_origins)}"
     return text
 
 

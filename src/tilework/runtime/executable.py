@@ -21,7 +21,7 @@ from tilework.plan.protocols import Allocator, Array
 from tilework.plan.steps import KernelStep, LibraryStep, Step
 from tilework.runtime.context import Context
 from tilework.runtime.frame import ERROR_SLOT, Frame
-from tilework.runtime.gate import Gate, GateInput, GateOutput, GateSpec
+from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
 from tilework.runtime.memory import Block
 from tilework.runtime.shapes import dim_function, shape_function
 
@@ -140,14 +140,8 @@ class Executable:
             RunError: 18xx, the data made compiled code fail (an index out of range); it names the operation.
             KeyboardInterrupt, or what another signal handler raised: the call is abandoned, the executable usable.
         """
-        gate = self._gate
-        state = self._take_state()
+        state, bound, outputs = self._begin(arrays, named)
         frame = state.frame
-        bound = gate.bind(frame, gate.order(arrays, named))
-        if self._memory_limit is not None:
-            self._check_limit(frame)
-        outputs = gate.allocate(frame, bound)
-        self._prepare(state)
         holding = self._static_holding
         if holding is None:
             holding = self._work is not None and self._work(frame.words) < HOLD_LOCK_BELOW
@@ -155,7 +149,7 @@ class Executable:
         status = (native.run_holding if holding else native.run)(self._entry, frame.address)
         if status:
             self._fail(frame, self._step(status))
-        gate.finish(bound)
+        self._gate.finish(bound)
         self._states.append(state)
         return outputs
 
@@ -183,7 +177,11 @@ class Executable:
             raise CallError(1701, f"{len(self.inputs)} inputs are expected, {len(addresses)} were given")
         state = self._take_state()
         frame = state.frame
-        self._bind_core(frame, addresses, dims, strides)
+        try:
+            self._bind_core(frame, addresses, dims, strides)
+        except CallError:
+            self._states.append(state)
+            raise
         results: list[CoreResult] = []
         taken: list[int] = []
         try:
@@ -214,14 +212,8 @@ class Executable:
         """Run the model step by step: its outputs, and how long each step took."""
         from tilework.runtime.interactive import run_steps
 
-        gate = self._gate
-        state = self._take_state()
+        state, bound, outputs = self._begin(arrays, named)
         frame = state.frame
-        bound = gate.bind(frame, gate.order(arrays, named))
-        if self._memory_limit is not None:
-            self._check_limit(frame)
-        outputs = gate.allocate(frame, bound)
-        self._prepare(state)
         times: list[StepTime] = []
         values = self._symbol_values(frame)
         for step, run in run_steps(self._plan, self._layout, frame, values, self._step_entries, self._context):
@@ -230,7 +222,7 @@ class Executable:
             times.append(StepTime(step.name, step.origin, time.perf_counter() - start))
             if status:
                 self._fail(frame, step)
-        gate.finish(bound)
+        self._gate.finish(bound)
         self._states.append(state)
         return outputs, tuple(times)
 
@@ -267,8 +259,26 @@ class Executable:
         )
 
     # -- how -----------------------------------------------------------------------------------------------------------
+    def _begin(
+        self, arrays: tuple[object, ...], named: Mapping[str, object]
+    ) -> tuple[_State, Accepted, tuple[Array | None, ...]]:
+        """A state that is ready to run, the arguments it is bound to, and its outputs; a refused call hands it back."""
+        gate = self._gate
+        state = self._take_state()
+        frame = state.frame
+        try:
+            bound = gate.bind(frame, gate.order(arrays, named))
+            if self._memory_limit is not None:
+                self._check_limit(frame)
+            outputs = gate.allocate(frame, bound)
+            self._prepare(state)
+        except CallError:
+            self._states.append(state)
+            raise
+        return state, bound, outputs
+
     def _take_state(self) -> _State:
-        """A state that no other call uses. One whose call does not end well is not handed back."""
+        """A state that no other call uses. One whose call starts and does not end well is not handed back."""
         try:
             return self._states.pop()
         except IndexError:
@@ -362,6 +372,8 @@ class Executable:
             raise RunError(1802, f"the call stopped at {origin} and gave no reason", where=origin)
         code, detail = error
         faults = step.kernel.faults if isinstance(step, (KernelStep, LibraryStep)) else ()
+        if isinstance(step, KernelStep) and detail < len(step.fault_origins):
+            origin = step.fault_origins[detail]
         title = CODES[code].title if code in CODES else "fault"
         statement = f": {faults[detail]}" if detail < len(faults) else ""
         raise RunError(code, f"{title} in {origin}{statement}", where=origin)

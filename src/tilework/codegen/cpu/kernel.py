@@ -19,6 +19,7 @@ from tilework.codegen.cpu.printer import Printer, stop_function
 from tilework.loops.program import LoopProgram
 from tilework.lowering.aliases import may_alias
 from tilework.lowering.lower import lower
+from tilework.lowering.registers import FaultPlace
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Numerics
 from tilework.plan.signature import KernelBuffer, KernelSignature
@@ -29,12 +30,15 @@ WORKSPACE_ALIGNMENT = 64
 
 @dataclass(frozen=True)
 class KernelText:
-    """LLVM text of one kernel, its calling convention, and the names that its object code exports."""
+    """LLVM text of one kernel, its calling convention, the names that its object code exports, and where its faults are
+    by their number.
+    """
 
     name: str
     signature: KernelSignature
     ir: str
     exports: tuple[str, ...]
+    faults: tuple[FaultPlace, ...] = ()
 
 
 def emit_kernel(
@@ -83,7 +87,7 @@ def emit_kernel(
         if region.chunk is not None and region.chunks is not None
     ]
     last = ["  ret i32 0"]
-    if module.can_fault:
+    if module.faults:
         last = [
             "  %word = load ptr, ptr %args, align 8",
             "  %fault = load atomic i64, ptr %word monotonic, align 8",
@@ -97,6 +101,6 @@ def emit_kernel(
         functions.append(stop_function(printer.stop))
     parts = [*printer.declared, *printer.globals(), *functions]
     parts += ["!0 = !{i32 1}", '!1 = !{!"branch_weights", i32 1, i32 1000000}']
-    faults = module.statements if module.can_fault else ()
-    signature = KernelSignature(kernel, tuple(buffers), program.symbols, may_alias(program), faults)
-    return KernelText(kernel, signature, "\n".join(parts) + "\n", (kernel,))
+    names = tuple(fault.statement for fault in module.faults)
+    signature = KernelSignature(kernel, tuple(buffers), program.symbols, may_alias(program), names)
+    return KernelText(kernel, signature, "\n".join(parts) + "\n", (kernel,), module.faults)

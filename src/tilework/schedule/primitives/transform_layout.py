@@ -107,14 +107,12 @@ class TransformLayout(Primitive):
         return Applied(replace(program, arguments=arguments, body=rewrite(program.body, change)))
 
 
-def argument_layouts(trace: tuple[Primitive, ...], arguments: tuple[str, ...]) -> Mapping[str, Layout]:
-    """The layout in which a trace wants each argument that it transforms."""
-    found: dict[str, Layout] = {}
+def argument_layouts(trace: tuple[Primitive, ...], arguments: tuple[str, ...]) -> Mapping[str, tuple[Layout, ...]]:
+    """The layouts in which a trace wants each argument that it transforms: each of what the one before it gives."""
+    found: dict[str, tuple[Layout, ...]] = {}
     for step in trace:
         if isinstance(step, TransformLayout) and step.buffer in arguments:
-            layout = parse_layout(step.layout)
-            known = found.get(step.buffer)
-            found[step.buffer] = layout if known is None else known.then(layout)
+            found[step.buffer] = (*found.get(step.buffer, ()), parse_layout(step.layout))
     return found
 
 
