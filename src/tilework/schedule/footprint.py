@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tilework.dims import Bound, Dim, FloorDiv, Mod, Monomial, dim
+from tilework.dims import Bound, Dim, FloorDiv, Mod, Monomial, dim, product
 from tilework.loops.expressions import Load, walk
 from tilework.loops.program import AsyncCopy, Compute, Loop, LoopProgram, Node, Prefetch, Storage, path, statements
 from tilework.loops.program import walk as walk_tree
@@ -43,6 +43,52 @@ def box(
             return None
         sides.append(side)
     return tuple(sides)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Dimensions of a buffer that are taken as one, by their number in row-major order, and the range covered of it."""
+
+    dims: range
+    extent: Dim
+    side: Side
+
+    def flat(self, index: Sequence[Dim], shape: Sequence[Dim]) -> Dim:
+        """The number of an element."""
+        total = dim(0)
+        for d in self.dims:
+            total = total * shape[d] + index[d]
+        return total
+
+    def index(self, flat: Dim, shape: Sequence[Dim]) -> tuple[Dim, ...]:
+        """The entries of the element of a number."""
+        found: list[Dim] = []
+        for d in reversed(self.dims):
+            last = d == self.dims.start
+            found.append(flat if last else flat % shape[d])
+            flat = flat if last else flat // shape[d]
+        return tuple(reversed(found))
+
+
+def spans(
+    indices: Sequence[tuple[Dim, ...]], inside: Mapping[str, Dim], shape: Sequence[Dim]
+) -> tuple[Span, ...] | None:
+    """As `box`, where neighbouring dimensions that have no range of their own may have one together: what is walked
+    along rows and columns as one, i // w and i % w, is a range of elements, though no box of rows and columns.
+    """
+    found: list[Span] = []
+    start = 0
+    while start < len(shape):
+        for stop in range(start + 1, len(shape) + 1):
+            part = Span(range(start, stop), product(shape[start:stop]), Side(dim(0), dim(0)))
+            side = side_of([part.flat(index, shape) for index in indices], inside, part.extent)
+            if side is not None:
+                found.append(replace(part, side=side))
+                break
+        else:
+            return None
+        start = found[-1].dims.stop
+    return tuple(found)
 
 
 def side_of(entries: Sequence[Dim], inside: Mapping[str, Dim], extent: Dim, clamp: bool = False) -> Side | None:

@@ -8,6 +8,7 @@
                                                     c: c[i] += row[0, k] * b[k]
 
 The copy keeps the tile as large as what is read, even where that sticks out of the buffer: guards leave the rest out.
+Dimensions that are walked as one (`a[e // 32, e % 32]`) are one dimension of the copy.
 """
 
 from __future__ import annotations
@@ -33,11 +34,11 @@ from tilework.loops.program import (
 )
 from tilework.loops.program import rewrite as rewrite_tree
 from tilework.schedule.footprint import (
-    Box,
-    box,
+    Span,
     loops_inside,
     reads_in_dims,
     reads_of,
+    spans,
     touched_buffers,
     writes_of,
     written_whole,
@@ -58,7 +59,7 @@ from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
 @dataclass(frozen=True)
 class CacheRead(Primitive):
-    """Legal where nothing inside the loop writes the buffer, and all reads there lie in one box.
+    """Legal where nothing inside the loop writes the buffer, and all reads there lie in one box (see `spans`).
 
     `at`: the loop (empty: the whole program, for an argument that nobody writes). `copy`: the new buffer's name; its
     loops are `<copy>.<dimension>`.
@@ -73,10 +74,10 @@ class CacheRead(Primitive):
     def _body(self, setting: Setting) -> Node:
         return setting.loop(self.at).body if self.at else setting.program.body
 
-    def _box(self, setting: Setting) -> Box | None:
+    def _box(self, setting: Setting) -> tuple[Span, ...] | None:
         body = self._body(setting)
         reads = reads_of(self.buffer, statements(body))
-        return box(reads, loops_inside(body), setting.program.buffers[self.buffer].shape) if reads else None
+        return spans(reads, loops_inside(body), setting.program.buffers[self.buffer].shape) if reads else None
 
     def check(self, setting: Setting) -> Verdict:
         """See the class."""
@@ -100,7 +101,7 @@ class CacheRead(Primitive):
         sides = self._box(setting)
         if sides is None:
             return unknown(f"the reads of {self.buffer} inside {self.at or 'the program'} are no box")
-        if self.scope != "global" and any(side.size.value is None for side in sides):
+        if self.scope != "global" and any(part.side.size.value is None for part in sides):
             return illegal(1522, f"a tile in {self.scope} storage has a constant size")
         threads = [n for n in walk(body) if isinstance(n, Loop) and n.kind == "parallel"]
         if self.scope in PRIVATE and any(self.buffer in touched_buffers(loop) for loop in threads):
@@ -114,17 +115,17 @@ class CacheRead(Primitive):
         program = setting.program
         body = self._body(setting)
         source = program.buffers[self.buffer]
-        sides = self._box(setting)
-        assert sides is not None
-        cells = Buffer(self.copy, tuple(side.size for side in sides), source.dtype, self.scope)
+        parts = self._box(setting)
+        assert parts is not None
+        cells = Buffer(self.copy, tuple(part.side.size for part in parts), source.dtype, self.scope)
         bounds = loop_bounds(program)
         taken = loop_names(program)
         loops: list[tuple[str, Dim, LoopKind]] = []
         target: list[Dim] = []
         origin: list[Dim] = []
         guards: list[Dim] = []
-        for d, (side, extent) in enumerate(zip(sides, source.shape, strict=True)):
-            name = unique(f"{self.copy}.{d}", taken)
+        for d, part in enumerate(parts):
+            name, side, extent = unique(f"{self.copy}.{d}", taken), part.side, part.extent
             position = dim(0)
             if side.size != 1:
                 loops.append((name, side.size, "serial"))
@@ -133,7 +134,7 @@ class CacheRead(Primitive):
             here = {**bounds, name: (0, high)}
             index = side.start + position
             target.append(position)
-            origin.append(index)
+            origin.extend(part.index(index, source.shape))
             for guard in (index, extent - 1 - index):
                 if guard.bounds(here)[0] < 0 and not (side.start == 0 and side.size == extent):
                     guards.append(guard)
@@ -146,7 +147,7 @@ class CacheRead(Primitive):
 
         def leaf(node: Expression) -> Expression:
             if isinstance(node, Load) and node.buffer == self.buffer:
-                moved = tuple(entry - side.start for entry, side in zip(node.index, sides, strict=True))
+                moved = tuple(part.flat(node.index, source.shape) - part.side.start for part in parts)
                 return Load(self.copy, moved, node.dtype)
             return node
 
