@@ -197,6 +197,10 @@ class GraphBuilder:
         """The array of a value that is a constant of this graph, else None."""
         return self._arrays.get(value if isinstance(value, str) else value.name)
 
+    def defines(self, value: Value) -> bool:
+        """Whether the value is of this graph, not of one around it."""
+        return value.name in self._values
+
     def subgraph(self, name: str) -> GraphBuilder:
         """A builder for a subgraph, which may capture every value made so far; symbols are shared."""
         inner = GraphBuilder(name, (), {**self._enclosing, **self._values})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
 from tilework.frontends.onnx.check import node_called, node_faults, opsets, sorted_nodes
+from tilework.frontends.onnx.control import Skipped, run_if, run_loop, run_scan
 from tilework.frontends.onnx.converters import converters
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -18,7 +19,7 @@ from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.rename import rename_values
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.shape_arithmetic import evaluate
-from tilework.frontends.onnx.signature import DeclaredInput
+from tilework.frontends.onnx.signature import CONTROL_FLOW, DeclaredInput
 from tilework.frontends.onnx.source import DEEPEST, LoadedModel
 from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.tensors import ONNX_NAMES, to_array
@@ -116,12 +117,12 @@ class BodyImporter:
             self._function(body, proto, operands, scope)
             return
         converter = converters().get(proto.op_type)
-        if proto.domain not in STANDARD_DOMAINS or (converter is None and proto.op_type != "If"):
+        if proto.domain not in STANDARD_DOMAINS or (converter is None and proto.op_type not in CONTROL_FLOW):
             raise NodeFault(1107, f"{proto.op_type} is not supported")
         node = OnnxNode(proto, versions.get("", 0), operands, self._emitter, self._model.folder)
         self._check_types(proto, operands, versions)
         if converter is None:
-            self._decided_branch(node, scope, versions)
+            self._control(node, scope, versions)
             return
         results = evaluate(node)
         if results is None:
@@ -134,9 +135,7 @@ class BodyImporter:
             result = results[place] if place < len(results) else None
             if result is None:
                 raise NodeFault(1123, f"its output {place} ({name!r}) is not supported")
-            if not result.name:
-                result.name = name
-            scope[name] = result
+            self._defined(name, result, scope)
 
     def _function(self, body: Body, proto: NodeProto, operands: Sequence[Operand | None], scope: Scope) -> None:
         """Import a function's body in a node's place; its nodes keep the location of the call."""
@@ -188,13 +187,60 @@ class BodyImporter:
                 text = f"inputs {first.name!r} ({first}) and {operand.name!r} ({operand}) differ in type"
                 raise NodeFault(1119, text)
 
-    def _decided_branch(self, node: OnnxNode, scope: Scope, versions: Mapping[str, int]) -> None:
-        """Put the branch of an `If` whose condition is known in the node's place."""
+    @staticmethod
+    def _defined(name: str, result: Operand, scope: Scope) -> None:
+        if not result.name:
+            result.name = name
+        scope[name] = result
+
+    # -- subgraphs -----------------------------------------------------------------------------------------------------
+    def _control(self, node: OnnxNode, scope: Scope, versions: Mapping[str, int]) -> None:
+        """Control flow: what is decided already is imported in the node's place, the rest runs as subgraphs."""
+        if node.operator == "If" and self._decided_branch(node, scope, versions):
+            return
+
+        def run(graph: GraphProto, given: Sequence[Operand], emitter: Emitter) -> list[Operand]:
+            return self._subgraph(graph, given, emitter, scope, versions)
+
+        try:
+            results = {"If": run_if, "Loop": run_loop, "Scan": run_scan}[node.operator](node, run)
+        except Skipped:
+            self._failed(node.proto, scope)
+            return
+        if len(results) != len(node.outputs):
+            raise NodeFault(1117, f"it has {len(node.outputs)} outputs, its subgraphs return {len(results)}")
+        for name, result in zip(node.outputs, results, strict=True):
+            if name:
+                self._defined(name, result, scope)
+
+    def _subgraph(
+        self, graph: GraphProto, given: Sequence[Operand], emitter: Emitter, scope: Scope, versions: Mapping[str, int]
+    ) -> list[Operand]:
+        """Import a subgraph with an emitter of its own; raises `Skipped` where an output has faults."""
+        inner: Scope = dict(scope)
+        for value, operand in zip(graph.input, given, strict=True):
+            inner[value.name] = operand
+        around, self._emitter = self._emitter, emitter
+        try:
+            self._constants(graph, inner)
+            self._run(graph.node, inner, versions)
+        finally:
+            self._emitter = around
+        found: list[Operand] = []
+        for value in graph.output:
+            result = inner.get(value.name, Missing.FAILED)
+            if not isinstance(result, Operand):
+                raise Skipped
+            found.append(result)
+        return found
+
+    def _decided_branch(self, node: OnnxNode, scope: Scope, versions: Mapping[str, int]) -> bool:
+        """Put the branch of an `If` whose condition is known in the node's place; whether it is known."""
         operand = node.operand(0)
         known = operand.known()
         condition: Dim | None = known.reshape(-1)[0] if known is not None and known.size == 1 else None
         if condition is None or not condition.is_constant:
-            raise NodeFault(1120, f"its condition ({operand.name!r}) is known only when the model runs")
+            return False
         branch = node.graph("then_branch" if condition.constant else "else_branch")
         if len(branch.output) != len(node.outputs):
             raise NodeFault(1117, f"it has {len(node.outputs)} outputs, its branch has {len(branch.output)}")
@@ -203,6 +249,7 @@ class BodyImporter:
         self._run(branch.node, inner, versions)
         for name, value in zip(node.outputs, branch.output, strict=True):
             scope[name] = inner.get(value.name, Missing.FAILED)
+        return True
 
     # -- outputs -------------------------------------------------------------------------------------------------------
     def _output(self, name: str, scope: Scope) -> Value | None:

@@ -29,27 +29,37 @@ class Emitter:
         self.symbols = symbols
         self.location = ""
         self._scalars: dict[tuple[str, bytes], Value] = {}
+        self.around: Emitter | None = None
+        self.made: dict[int, tuple[Operand, Value]] = {}
 
     def inside(self, name: str) -> Emitter:
         """An emitter for a subgraph, which may use every value made so far."""
         found = Emitter(self.builder.subgraph(name), self.symbols)
         found.location = self.location
+        found.around = self
         return found
 
     # -- values --------------------------------------------------------------------------------------------------------
     def emit(self, operand: Operand) -> Value:
         """The graph value of an operand: made on first need, so that what only shapes need never enters the graph."""
-        if operand.value is None:
-            if operand.array is not None:
-                operand.value = self.builder.constant(operand.array, self.builder.fresh(operand.name or "constant"))
-            else:
-                assert operand.dims is not None
-                entries: tuple[Dim, ...] = tuple(operand.dims.reshape(-1))
-                held = self.builder.apply_one(
-                    "dimension_values", values=entries, shape=operand.shape, location=self.location
-                )
-                operand.value = self.convert(held, operand.dtype)
-        return operand.value
+        if operand.value is not None:
+            return operand.value
+        emitter: Emitter | None = self
+        while emitter is not None:  # what a subgraph has made is not seen around it
+            if id(operand) in emitter.made:
+                return emitter.made[id(operand)][1]
+            emitter = emitter.around
+        if operand.array is not None:
+            value = self.builder.constant(operand.array, self.builder.fresh(operand.name or "constant"))
+        else:
+            assert operand.dims is not None
+            entries: tuple[Dim, ...] = tuple(operand.dims.reshape(-1))
+            held = self.builder.apply_one(
+                "dimension_values", values=entries, shape=operand.shape, location=self.location
+            )
+            value = self.convert(held, operand.dtype)
+        self.made[id(operand)] = (operand, value)
+        return value
 
     def constant(self, array: Array) -> Value:
         return self.builder.constant(array)
@@ -219,6 +229,11 @@ class Emitter:
             rhs_batching_dimensions=tuple(right_batch), lhs_contracting_dimensions=tuple(left_contracted),
             rhs_contracting_dimensions=tuple(right_contracted),
         )  # fmt: skip
+
+    def equal_shapes(self, one: Sequence[Dim], other: Sequence[Dim]) -> None:
+        """Take two shapes of one rank to be equal (`Unified`); raises `NodeFault` where they cannot be."""
+        for a, b in zip(one, other, strict=True):
+            require_equal(self.symbols, a, b, "dimensions that must be equal")
 
     def joined_shape(self, *shapes: Sequence[Dim]) -> tuple[Dim, ...]:
         """The shape that shapes broadcast to: extents equal, or literally 1.

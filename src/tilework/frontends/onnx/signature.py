@@ -21,7 +21,7 @@ from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
 
-CONTROL_FLOW = frozenset({"If"})
+CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 """Operators with subgraphs that the importer itself takes apart."""
 
 
