@@ -14,7 +14,8 @@ Level = Literal["strict", "default", "fast"]
 class Numerics:
     """What may be done to values.
 
-    NaN, infinities and denormals follow IEEE 754 at every level unless `relaxed_special_values`.
+    NaN, infinities and denormals follow IEEE 754 at every level unless `relaxed_special_values`; but where reductions
+    may run in another order, a machine's dot products of bfloat16 may take denormals for zero.
     """
 
     level: Level

@@ -15,7 +15,7 @@ EMPTY = "define void @nothing() {\n  ret void\n}\n"
 
 
 def test_the_machines_there_are() -> None:
-    assert names() == ("host", "aarch64", "x86-64-v3", "x86-64-v4")
+    assert names() == ("host", "aarch64", "alderlake", "x86-64-v3", "x86-64-v4", "znver4")
 
 
 @pytest.mark.parametrize("name", names())

@@ -568,8 +568,29 @@ program moves
   serial l < 2
     s: r[l] = p[l]
 """,
+            "dot": """
+program dot_product
+  read p: float32[2]
+  read q: float32[4, 2]
+  accumulate r: float32[4]
+
+  vectorized l < 4
+    serial g < 2
+      s: r[l] += p[g] * q[l, g]
+""",
+            "move_four": """
+program moves
+  read p: float32[4]
+  write r: float32[4]
+
+  vectorized l < 4
+    s: r[l] = p[l]
+""",
         }.get(name)
         return None if text is None else parse_program(text.lstrip())
+
+    def exact(self, name: str) -> bool:
+        return name not in ("multiply_add", "dot")
 
 
 def random_schedule(seed: int, counts: Counter[tuple[str, bool]], steps: int = 14) -> tuple[Case, Schedule]:

@@ -18,6 +18,7 @@ from tilework.loops.program import (
     AsyncCopy,
     Buffer,
     Compute,
+    Intrinsic,
     Loop,
     LoopProgram,
     Node,
@@ -75,7 +76,7 @@ class _Promotion:
                 if plan is not None:
                     return self.rewritten(node, plan)
         below = children(node)
-        if not below:
+        if not below or isinstance(node, Intrinsic):
             return node
         around = self.lane
         if isinstance(node, Loop) and node.kind == "vectorized":

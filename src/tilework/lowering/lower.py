@@ -28,6 +28,7 @@ from tilework.lowering import parallel
 from tilework.lowering.accumulators import promoted
 from tilework.lowering.builder import Builder, Scope
 from tilework.lowering.cells import unrolls
+from tilework.lowering.intrinsics import Instructions, Intrinsics
 from tilework.lowering.polls import Polls
 from tilework.lowering.registers import Carried, Function, Module, Region, Value
 from tilework.lowering.registers import Loop as RegisterLoop
@@ -53,8 +54,11 @@ def lower(
     checked: bool,
     streaming: frozenset[str],
     last_level_bytes: int,
+    instructions: Instructions,
 ) -> tuple[Module, dict[str, Buffer]]:
     """The program in register form, and the workspaces that its caller must provide.
+
+    `instructions` answers the machine's instruction of a name.
 
     Raises:
         CodegenError: 1602 a vectorised loop without a constant extent of at most 64, 1603 an element type or function
@@ -62,7 +66,7 @@ def lower(
             storage whose size changes from iteration to iteration, 1607 a parallel loop whose iterations may meet,
             1608 too many statements once unrolled.
     """
-    return _Lowering(program, numerics, name, checked, streaming, last_level_bytes).run()
+    return _Lowering(program, numerics, name, checked, streaming, last_level_bytes, instructions).run()
 
 
 class _Lowering(Versions):
@@ -74,6 +78,7 @@ class _Lowering(Versions):
         checked: bool,
         streaming: frozenset[str],
         last_level: int,
+        instructions: Instructions,
     ) -> None:
         count = instances(program.body)
         if count > MAX_STATEMENTS:
@@ -83,6 +88,7 @@ class _Lowering(Versions):
         super().__init__(program, numerics, checked, streaming, last_level)
         self.regions: list[Function] = []
         self.polls = Polls(self.state, self.indices)
+        self.intrinsics = Intrinsics(self.state, self.statements, instructions)
 
     def run(self) -> tuple[Module, dict[str, Buffer]]:
         state = self.state
@@ -103,7 +109,8 @@ class _Lowering(Versions):
             case Loop():
                 self.tile(node, lambda: self.guarded_loop(node))
             case Intrinsic(body=body):
-                self.node(body)
+                if not self.intrinsics.emit(node):
+                    self.node(body)
             case Prefetch():
                 self.prefetch(node)
             case AsyncCopy():

@@ -234,6 +234,17 @@ class Memory:
         assert value is not None
         return value
 
+    def load_neighbours(self, name: str, index: tuple[Dim, ...], count: int, together: str | None = None) -> Value:
+        """`count` elements from one on, all inside the buffer: a vector, or their bits as one value of a kind."""
+        builder = self.state.builder
+        facts = self.facts(name, index)
+        dtype = self.state.buffers[name].dtype
+        pointer = self.address(name, self.indices.resolve(facts.flat))
+        depth = self.state.load_depth(name, pointer.depth, safe=facts.inside)
+        kind, lanes = (memory_kind(dtype), count) if together is None else (together, 0)
+        extra = (dtype.itemsize, name, False, self.state.function.epochs.get(name, 0))
+        return builder.pure("load", kind, lanes, (pointer,), extra, depth)
+
     def _scattered(
         self, name: str, found: Resolved, fine: Value | None, mask: Value | None, width: int
     ) -> tuple[Value, Value, Value]:

@@ -3,9 +3,9 @@
 A function is a block of instructions, loops and branches. Every value is assigned once; loops carry values, branches
 merge them, so a printer for a language with variables and one for a language with phis read the same form.
 
-Kinds of values: `i1`, `i8` .. `i64` (signedness is the instruction's), `f16`, `f32`, `f64`, `ptr`. A value with lanes
-is a vector; `lanes == 0` is a scalar. Smaller floats have no arithmetic: they are widened to `f32` where they are
-loaded.
+Kinds of values: `i1`, `i8` .. `i64` (signedness is the instruction's), `f16`, `bf16`, `f32`, `f64`, `ptr`. A value with
+lanes is a vector; `lanes == 0` is a scalar. Smaller floats have no arithmetic: they are widened to `f32` where they are
+loaded; `bf16` is only an operand of machine instructions.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, TypeAlias
 
 Literal: TypeAlias = "int | float | bool | tuple[int | float | bool, ...]"
 
-BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "f32": 32, "f64": 64, "ptr": 64}
+BITS = {"i1": 1, "i8": 8, "i16": 16, "i32": 32, "i64": 64, "f16": 16, "bf16": 16, "f32": 32, "f64": 64, "ptr": 64}
 """Width of a kind in bits."""
 
 
@@ -67,7 +67,8 @@ OPERATIONS: dict[str, str] = {
     "ctpop smax smin umax umin": "integer functions",
     "icmp fcmp": "comparison; extra is the predicate in LLVM's words",
     "select": "condition, then, else",
-    "sext zext itrunc sitofp uitofp fpext fptrunc bitcast ptrtoint": "conversions",
+    "sext zext itrunc sitofp uitofp fpext fptrunc bitcast ptrtoint": "conversions; a bitcast may change the lanes",
+    "machine": "an instruction of the machine; extra: the target's name of it, operands in its order",
     "fptosi fptoui": "to integers, truncating, saturating, NaN to 0",
     "splat insert extract shuffle": "scalar to all lanes; vector, scalar (extra: lane); vector (extra: lane); two "
     "vectors (extra: lanes taken)",

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import cached_property
+
+from tilework.loops.program import LoopProgram
+from tilework.machine.instructions import DotProduct, dot_products
 
 
 @dataclass(frozen=True)
@@ -52,6 +56,25 @@ class CpuMachine:
     def has(self, *features: str) -> bool:
         """Whether every feature is available."""
         return self.available.issuperset(features)
+
+    @cached_property
+    def dot_products(self) -> tuple[DotProduct, ...]:
+        """Its dot-product instructions (see `machine.instructions`)."""
+        return dot_products(self.architecture, self.available)
+
+    def instruction(self, name: str) -> DotProduct | None:
+        """The instruction of this name, as schedules name it; None where the machine has none such."""
+        return next((row for row in self.dot_products if row.name == name), None)
+
+    def intrinsic(self, name: str) -> LoopProgram | None:
+        """The loop nest that an instruction replaces; None where the machine has none such."""
+        row = self.instruction(name)
+        return None if row is None else row.meaning
+
+    def exact(self, name: str) -> bool:
+        """Whether an instruction means its nest to the bit."""
+        row = self.instruction(name)
+        return row is None or row.exact
 
     def lanes(self, bits: int) -> int:
         """How many elements of so many bits one vector holds."""

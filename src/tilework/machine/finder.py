@@ -9,7 +9,7 @@ from tilework.machine.cpu import CpuMachine
 from tilework.machine.host import detect
 from tilework.variants import find_variant, list_variants
 
-_NO_MACHINES = frozenset(("cpu", "host", "finder"))
+_NO_MACHINES = frozenset(("cpu", "host", "finder", "instructions"))
 
 
 def names() -> tuple[str, ...]:

@@ -65,8 +65,9 @@ def emit_kernel(
     """
     kernel = name if name is not None else "tilework_" + re.sub(r"[^A-Za-z0-9_]", "_", program.name)
     module, workspaces = lower(
-        program, numerics, kernel, checked=checked, streaming=streaming, last_level_bytes=machine.last_level_bytes
-    )
+        program, numerics, kernel, checked=checked, streaming=streaming, last_level_bytes=machine.last_level_bytes,
+        instructions=machine.instruction,
+    )  # fmt: skip
     buffers = [
         KernelBuffer(a.buffer.name, a.buffer.shape, a.buffer.dtype, a.access, a.buffer.dtype.itemsize)
         for a in program.arguments

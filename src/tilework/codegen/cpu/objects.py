@@ -39,7 +39,8 @@ _INTRINSIC = re.compile(
 )
 _ASSEMBLY = re.compile(r"^\s*module\s+asm\b|\bcall\b[^\n\"]*\basm\b", re.MULTILINE)
 
-# The first prefix that fits decides; () means that every processor of the architecture has it.
+# The first prefix that fits decides. What follows it are features that are needed together; () means that every
+# processor of the architecture has it.
 _FEATURES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
     "x86": (
         ("avx512bf16.dpbf16ps.512", ("avx512bf16",)),
@@ -49,13 +50,15 @@ _FEATURES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
         ("avx512.vpdpwssd.512", ("avx512vnni",)),
         ("avx512.vpdpwssds.512", ("avx512vnni",)),
         ("avx512.vpdp", ("avx512vnni", "avx512vl")),
+        ("avx512.pmaddw.d.512", ("avx512bw",)),
         ("avx512fp16.", ("avx512fp16",)),
         ("avx512.vpermi2var.qi", ("avx512vbmi",)),
         ("avx512.permvar.qi", ("avx512vbmi",)),
         ("avx512.vpermi2var.hi", ("avx512bw",)),
         ("avx512.permvar.hi", ("avx512bw",)),
         ("avx512.", ("avx512f",)),
-        ("avx2.vpdp", ("avxvnniint8",)),
+        ("avx2.vpdpb", ("avxvnniint8",)),
+        ("avx2.vpdpw", ("avxvnniint16",)),
         ("avx2.", ("avx2",)),
         ("avx.", ("avx",)),
         ("fma.", ("fma",)),
@@ -85,6 +88,10 @@ _FEATURES: dict[str, tuple[tuple[str, tuple[str, ...]], ...]] = {
 }
 
 
+# The same instructions in another encoding: intrinsics of 128 and 256 bits that one feature alone serves as well.
+_ENCODED_OTHERWISE: tuple[tuple[str, str], ...] = (("avx512.vpdp", "avxvnni"),)
+
+
 def architecture(triple: str) -> str:
     """`x86`, `aarch64`, or the triple's first part as it stands."""
     first = triple.partition("-")[0]
@@ -112,6 +119,9 @@ def check_text(text: str, target: CompileTarget) -> None:
         if needed is None:
             raise CodegenError(1681, f"{name} belongs to no known feature, so it cannot be checked", where=name)
         lacking = [feature for feature in needed if feature not in have and feature != "neon"]
+        narrow = not rest.endswith(".512")
+        if any(narrow and rest.startswith(prefix) and feature in have for prefix, feature in _ENCODED_OTHERWISE):
+            continue
         if lacking:
             message = f"{name} needs {' and '.join(lacking)}, which {target.cpu} does not have"
             raise CodegenError(1681, message, where=name)

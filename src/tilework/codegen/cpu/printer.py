@@ -56,7 +56,7 @@ class Printer(MemoryText):
             "store": self.store, "masked_load": self.masked_load, "masked_store": self.masked_store,
             "gather": self.gather, "scatter": self.scatter, "prefetch": self.prefetch, "fault": self.fault,
             "fence": self.fence, "error_word": self.error_word,
-            "table": self.table, "extract_at": self._extract_at, "insert_at": self._insert_at,
+            "machine": self._machine, "table": self.table, "extract_at": self._extract_at, "insert_at": self._insert_at,
         }  # fmt: skip
 
     # -- functions -----------------------------------------------------------------------------------------------------
@@ -247,6 +247,12 @@ class Printer(MemoryText):
         full = f"@llvm.{item.name}.sat.{suffix(item.result)}.{suffix(value)}"
         self.declare(f"declare {self.type(item.result)} {full}({self.type(value)})")
         self.define(item, f"call {self.type(item.result)} {full}({self.typed(value)})")
+
+    def _machine(self, item: Instruction) -> None:
+        assert item.result is not None
+        kind = self.type(item.result)
+        self.declare(f"declare {kind} @{item.extra}({', '.join(self.type(o) for o in item.operands)})")
+        self.define(item, f"call {kind} @{item.extra}({', '.join(self.typed(o) for o in item.operands)})")
 
     def _any(self, item: Instruction) -> None:
         (mask,) = item.operands

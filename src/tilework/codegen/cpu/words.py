@@ -7,7 +7,7 @@ import struct
 
 from tilework.lowering.registers import BITS, Instruction, Value
 
-_TYPES = {"f16": "half", "f32": "float", "f64": "double"}
+_TYPES = {"f16": "half", "bf16": "bfloat", "f32": "float", "f64": "double"}
 
 
 def type_of(kind: str, lanes: int = 0) -> str:
