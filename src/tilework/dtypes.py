@@ -107,3 +107,26 @@ def integer_range(dtype: DType) -> tuple[int, int]:
     if dtype.kind == "unsigned":
         return 0, (1 << dtype.bits) - 1
     return -(1 << (dtype.bits - 1)), (1 << (dtype.bits - 1)) - 1
+
+
+_FRACTION = {"float8_e4m3fn": (4, 3), "float8_e5m2": (5, 2), "bfloat16": (8, 7), "float16": (5, 10), "float32": (8, 23),
+             "float64": (11, 52)}  # fmt: skip
+"""Bits of exponent and fraction."""
+
+
+def holds(wide: DType, narrow: DType) -> bool:
+    """Whether every value of one real type is a value of another (floating types: of those with IEEE 754's formats)."""
+    if wide == narrow:
+        return True
+    if wide.is_integer and narrow.is_integer:
+        low, high = integer_range(narrow)
+        least, most = integer_range(wide)
+        return least <= low and high <= most
+    if wide.name not in _FRACTION:
+        return False
+    exponent, fraction = _FRACTION[wide.name]
+    if narrow.is_integer:
+        return narrow.bits <= fraction + 1
+    if narrow.name not in _FRACTION:
+        return False
+    return _FRACTION[narrow.name][0] <= exponent and _FRACTION[narrow.name][1] <= fraction

@@ -9,15 +9,20 @@
 
 The copy keeps the tile as large as what is read, even where that sticks out of the buffer: guards leave the rest out.
 Dimensions that are walked as one (`a[e // 32, e % 32]`) are one dimension of the copy.
+With a `dtype` it holds the elements in a wider type, so that they are converted once and not at every read.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from tilework.dims import Bound, Dim, dim
-from tilework.loops.expressions import Expression, Load, rewrite
+from tilework.dtypes import DType, dtype_named, holds
+from tilework.errors import UsageError
+from tilework.loops.expressions import Call, Expression, Load, cast
+from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import (
     Access,
     Buffer,
@@ -62,7 +67,7 @@ class CacheRead(Primitive):
     """Legal where nothing inside the loop writes the buffer, and all reads there lie in one box (see `spans`).
 
     `at`: the loop (empty: the whole program, for an argument that nobody writes). `copy`: the new buffer's name; its
-    loops are `<copy>.<dimension>`.
+    loops are `<copy>.<dimension>`. `dtype`: the copy's type, which has every value of the buffer's (empty: the same).
     """
 
     name: ClassVar[str] = "cache_read"
@@ -70,6 +75,10 @@ class CacheRead(Primitive):
     at: str
     copy: str
     scope: Scope = "global"
+    dtype: str = ""
+
+    def _held(self, source: DType) -> DType:
+        return dtype_named(self.dtype) if self.dtype else source
 
     def _body(self, setting: Setting) -> Node:
         return setting.loop(self.at).body if self.at else setting.program.body
@@ -89,6 +98,12 @@ class CacheRead(Primitive):
             return illegal(1507, f"the name {self.copy!r} is taken")
         if self.scope not in SCOPES:
             return illegal(1505, f"scope={self.scope!r} is none of {', '.join(SCOPES)}")
+        try:
+            held = self._held(buffers[self.buffer].dtype)
+        except UsageError as error:
+            return illegal(1505, error.message)
+        if not holds(held, buffers[self.buffer].dtype):
+            return illegal(1505, f"{held} does not have every value of {buffers[self.buffer].dtype}")
         if writes_of(self.buffer, body if self.at else setting.program.body):
             return illegal(1516, f"{self.buffer} is written inside {self.at or 'the program'}")
         if self.buffer in reads_in_dims(body):
@@ -117,7 +132,8 @@ class CacheRead(Primitive):
         source = program.buffers[self.buffer]
         parts = self._box(setting)
         assert parts is not None
-        cells = Buffer(self.copy, tuple(part.side.size for part in parts), source.dtype, self.scope)
+        held = self._held(source.dtype)
+        cells = Buffer(self.copy, tuple(part.side.size for part in parts), held, self.scope)
         bounds = loop_bounds(program)
         taken = loop_names(program)
         loops: list[tuple[str, Dim, LoopKind]] = []
@@ -141,21 +157,21 @@ class CacheRead(Primitive):
         copy = Compute(
             self.copy,
             (Access(self.copy, tuple(target)),),
-            (Load(self.buffer, tuple(origin), source.dtype),),
+            (cast(Load(self.buffer, tuple(origin), source.dtype), held),),
             guards=tuple(guards),
         )
 
         def leaf(node: Expression) -> Expression:
             if isinstance(node, Load) and node.buffer == self.buffer:
                 moved = tuple(part.flat(node.index, source.shape) - part.side.start for part in parts)
-                return Load(self.copy, moved, node.dtype)
+                return Load(self.copy, moved, held)
             return node
 
         memo: dict[int, Expression] = {}
 
         def change(node: Node) -> Node:
             if isinstance(node, Compute):
-                return replace(node, values=tuple(rewrite(value, leaf, memo) for value in node.values))
+                return replace(node, values=tuple(_moved(value, leaf, memo) for value in node.values))
             return node
 
         new = Storage(cells, sequence(nest(tuple(loops), copy), rewrite_tree(body, change)))
@@ -165,6 +181,22 @@ class CacheRead(Primitive):
         return Applied(
             program.with_body(replace_node(program.body, loop, Loop(loop.variable, loop.extent, loop.kind, new)))
         )
+
+
+def _moved(value: Expression, leaf: Callable[[Expression], Expression], memo: dict[int, Expression]) -> Expression:
+    """The expression with loads replaced; one that gives another type is converted back, or on to what is wanted."""
+    for node in walk_expression(value):
+        if id(node) in memo:
+            continue
+        if not isinstance(node, Call):
+            memo[id(node)] = leaf(node)
+        elif node.function == "cast":
+            memo[id(node)] = cast(memo[id(node.arguments[0])], node.dtype)
+        else:
+            arguments = tuple(cast(memo[id(a)], a.dtype) for a in node.arguments)
+            same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
+            memo[id(node)] = node if same else Call(node.function, arguments, node.dtype)
+    return cast(memo[id(value)], value.dtype)
 
 
 PRIMITIVE = CacheRead
