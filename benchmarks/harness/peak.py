@@ -75,6 +75,19 @@ BODIES: dict[str, Body] = {
         needs=("avx512vnni",),
         bits=512,
     ),
+    "s16 dot product": Body(
+        lambda acc, a, b, to, v: (
+            f"  {to}.a = bitcast {v} {a} to <16 x i16>\n  {to}.b = bitcast {v} {b} to <16 x i16>\n"
+            f"  {to}.t = call {v} @llvm.x86.avx2.pmadd.wd(<16 x i16> {to}.a, <16 x i16> {to}.b)\n"
+            f"  {to} = add {v} {acc}, {to}.t\n"
+        ),
+        4,
+        "declare V @llvm.x86.avx2.pmadd.wd(<16 x i16>, <16 x i16>)\n",
+        in_registers=False,
+        element="i32",
+        needs=("avx2",),
+        bits=256,
+    ),
     "max-plus": Body(
         lambda acc, a, b, to, v: (
             f"  {to}.t = fadd {v} {a}, {b}\n  {to} = call nsz {v} @llvm.maximum.VT({v} {acc}, {v} {to}.t)\n"
@@ -248,6 +261,8 @@ def _fill(name: str, operands: np.ndarray[Any, Any]) -> None:
         operands.view(np.uint16)[...] = 0x3F80
     elif name == "u8s8 dot product":
         operands.view(np.uint8)[...] = 1
+    elif name == "s16 dot product":
+        operands.view(np.int16)[...] = 1
     else:
         operands[...] = np.arange(operands.size) % 7 + 1
         operands[TILE_ROWS] = 3
@@ -259,7 +274,7 @@ def expected(name: str, operands: np.ndarray[Any, Any], lanes: int) -> np.ndarra
     wide = operands.size * 4 // LINE - 1
     lines = operands.reshape(-1, LINE // 4)
     if body.needs:
-        return np.full((TILE_ROWS * wide, lanes), TRIPS * (2 if body.element == "float" else 4), operands.dtype)
+        return np.full((TILE_ROWS * wide, lanes), TRIPS * body.operations // 2, operands.dtype)
     rows, vectors = lines[0, :TILE_ROWS], lines[1:, :lanes]
     if body.in_registers:
         rows, vectors = np.repeat(rows[:1], TILE_ROWS), np.repeat(vectors[:1], wide, axis=0)

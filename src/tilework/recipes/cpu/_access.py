@@ -38,6 +38,11 @@ def loads_of(statement: Compute) -> list[Load]:
     return list(statement.loads)
 
 
+def readers_of(program: LoopProgram, buffer: str) -> list[Load]:
+    """Every load of a buffer by a statement's values."""
+    return [load for found in statements(program.body) for load in found.loads if load.buffer == buffer]
+
+
 def packed_layout(program: LoopProgram, load: Load, lane: str, packable: frozenset[str]) -> Layout | None:
     """The layout in which neighbouring lanes read neighbouring elements of a constant; None where there is none."""
     others = [

@@ -36,7 +36,8 @@ def with_lanes(
     operands are stored in the order in which tiles read them.
     """
     loop = next(node for node in around if node.variable == chosen)
-    widest = max((schedule.program.buffers[b].dtype.bits for b in buffers_of(found)), default=32)
+    kept = (found.accumulate.bits,) if found.accumulate is not None else ()
+    widest = max((*(schedule.program.buffers[b].dtype.bits for b in buffers_of(found)), *kept), default=32)
     lanes = max(2, (schedule.machine.vector_bits if schedule.machine is not None else 128) // max(widest, 8))
     extent = loop.extent.value
     if extent is not None and extent < lanes:

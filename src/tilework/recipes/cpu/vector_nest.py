@@ -5,7 +5,8 @@ recompute are inlined, and the others come under the loops that all share (`_sta
 
 1. adjacent loops that walk every buffer contiguously are fused, so that short rows do not cost a loop each;
 2. the loop whose lanes cost least (`_lanes.py`) is split by the machine's lanes and vectorised, behind the reduction
-   loops, in tiles of rows and vectors with partial results in registers (`_tiles.py`);
+   loops, in tiles of rows and vectors with partial results in registers (`_tiles.py`); sums of products of narrow
+   numbers are arranged for the machine's dot products instead, where it has some (`_dot_products.py`);
 3. the outermost independent loop is parallel.
 """
 
@@ -24,11 +25,13 @@ from tilework.machine.cpu import CpuMachine
 from tilework.memory.placement import typical
 from tilework.numerics import Numerics
 from tilework.recipes.cpu._access import addresses, layouts_for
+from tilework.recipes.cpu._dot_products import for_dot_products, tensorised
 from tilework.recipes.cpu._lanes import best_lanes
 from tilework.recipes.cpu._packing import copied, copyable
 from tilework.recipes.cpu._stages import distributed, nests_inside, outermost_loops, own_loops, together, worth_inlining
 from tilework.recipes.cpu._tiles import with_lanes
 from tilework.recipes.cpu._transposes import with_turned_tiles
+from tilework.recipes.cpu._wide_copies import with_wide_copies
 from tilework.schedule.iterators import kind
 from tilework.schedule.nests import each_nest
 from tilework.schedule.primitives.compute_inline import ComputeInline
@@ -84,7 +87,7 @@ def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset
             schedule = nest(schedule, statement, packable, apart=True)
     else:
         schedule = nest(schedule, tops[-1], packable)
-    return _threads(schedule, tops[-1])
+    return tensorised(_threads(schedule, tops[-1]))
 
 
 # -- one nest ----------------------------------------------------------------------------------------------------------
@@ -105,6 +108,9 @@ def nest(
     program = schedule.program
     inside = [loop.variable for loop in around]
     kinds = {loop.variable: kind(program, loop, inside) for loop in around}
+    arranged = for_dot_products(schedule, statement, around, kinds, packable)
+    if arranged is not None:
+        return arranged
     turned = with_turned_tiles(schedule, found, around, kinds)
     if turned is not None:
         return turned
@@ -119,7 +125,7 @@ def nest(
     schedule = with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen, packable, copies)
     for copy in copies:
         schedule = _threads(schedule, copy.buffer)
-    return schedule
+    return with_wide_copies(schedule, statement)
 
 
 def _treated(schedule: Schedule, statement: str, apart: bool) -> tuple[Loop, ...]:
