@@ -1,0 +1,84 @@
+"""The open models of `suites/models_open.json`, compiled and run, against what ONNX Runtime gives."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from benchmarks.harness import models
+from benchmarks.harness.result import MissingPeerError, Options, Result, check_figure
+
+SECONDS = 300
+"""What one model may take."""
+ESTIMATE = 9.0
+"""Seconds that a model takes, about."""
+ML = frozenset(("onnxruntime__logreg_iris", "surfaces_onnx_files__gradient_boosting_regressor",
+                "surfaces_onnx_files__k_neighbors_classifier.validity"))  # fmt: skip
+"""Models with operators of ai.onnx.ml, where strings and maps may be black boxes."""
+
+
+def every() -> list[dict[str, Any]]:
+    """The entries of all models."""
+    found: list[dict[str, Any]] = json.loads((models.ROOT / "suites" / "models_open.json").read_text())
+    return found
+
+
+def prepared() -> Path:
+    """The folder with all models and what ONNX Runtime gave on them, made if it is not there yet (some minutes)."""
+    place = models.folder()
+    wanted = [place / "onnx_io" / f"{entry['name']}.npz" for entry in every()]
+    if not all(path.is_file() for path in wanted):
+        script = models.ROOT / "suites" / "get_models.sh"
+        done = subprocess.run(
+            ["bash", str(script), str(place), sys.executable], capture_output=True, text=True, check=False
+        )
+        lacking = [path.stem for path in wanted if not path.is_file()]
+        if done.returncode or lacking:
+            raise MissingPeerError(f"models ({', '.join(lacking[:3]) or 'script'})", "run `make peers` with a network")
+    return place
+
+
+def one(entry: dict[str, Any], place: Path) -> dict[str, Any]:
+    """What `open_model` tells of a model, in a process of its own."""
+    name = entry["name"]
+    command = [
+        sys.executable, "-m", "benchmarks.harness.open_model", str(place / "onnx" / f"{name}.onnx"),
+        str(place / "onnx_io" / f"{name}.npz"), str(entry.get("noise") or 0.0),
+    ]  # fmt: skip
+    try:
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, timeout=SECONDS, env=dict(os.environ)
+        )
+    except subprocess.TimeoutExpired:
+        return {"status": "hangs", "why": f"longer than {SECONDS} s"}
+    if done.returncode:
+        return {"status": "crash", "why": (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1][:160]}
+    told: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
+    return told
+
+
+def run(options: Options) -> Result:
+    """Every model once."""
+    place = prepared()
+    share = options.share(every(), lambda _: ESTIMATE)
+    rows: list[list[str]] = []
+    equal = boxes = 0
+    for entry in share:
+        told = one(entry, place)
+        equal += told["status"] == "equal"
+        boxes += told.get("black boxes", 0) if entry["name"] not in ML else 0
+        seconds = f"{told['compile seconds']:.2f}" if "compile seconds" in told else ""
+        rows.append([entry["name"], told["status"], str(told.get("nodes", "")), seconds, told["why"]])
+    return Result(
+        figures=[
+            check_figure(f"{equal} of {len(share)} equal", equal == len(share)),
+            check_figure("no black box", boxes == 0),
+        ],
+        columns=["model", "outcome", "operators", "compile s", "why"],
+        rows=rows,
+        notes=[f"models: {share}"],
+    )
