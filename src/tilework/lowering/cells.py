@@ -7,16 +7,17 @@ memory instead; the values are the same.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from tilework.dims import Dim
-from tilework.loops.expressions import Index, Load
+from tilework.dtypes import DType
+from tilework.loops.expressions import Expression, Index, Load, loads
 from tilework.loops.expressions import walk as walk_expression
-from tilework.loops.program import AsyncCopy, Compute, Loop, Node, Storage, children, walk
+from tilework.loops.program import Access, AsyncCopy, Buffer, Compute, Loop, Node, Storage, children, walk
 from tilework.lowering.indices import Indices
 from tilework.lowering.registers import Value
-from tilework.lowering.state import MAX_UNROLLED, State, register_kind
+from tilework.lowering.state import MAX_UNROLLED, State, moved_as, register_kind
 from tilework.lowering.transposes import column_of
 
 
@@ -34,6 +35,16 @@ class CellLayout:
     private: str | None = None
     turned: bool = False
     """Whether something reads it with lanes along another dimension than its home."""
+    bits: bool = False
+    """Whether it holds elements' bits (see `moved_as`): they come from memory and go to memory, and that is all."""
+
+
+def moves(node: Compute, target: Access, value: Expression, buffers: Mapping[str, Buffer]) -> bool:
+    """Whether a statement moves elements as they are from one buffer to another."""
+    if node.reducer is not None or not isinstance(value, Load):
+        return False
+    held = buffers.get(target.buffer)
+    return held is not None and held.dtype == value.dtype
 
 
 def unrolls(loop: Loop) -> bool:
@@ -86,7 +97,8 @@ class Cells:
         """How the buffer of a register storage lies in registers, or None where it must be in memory."""
         state = self.state
         buffer = storage.buffer
-        kind = register_kind(buffer.dtype)
+        bits = self._only_moved(storage)
+        kind = register_kind(buffer.dtype if bits is None else bits)
         constants = set(state.environment)
         lanes: dict[str, int] = {}
         for node in walk(storage.body):
@@ -110,8 +122,28 @@ class Cells:
         if any(position == home or not _powers_of_two(count, width) for position, count in turned):
             return None
         if state.lane is not None:
-            return CellLayout(kind, None, state.lane.width, state.lane.variable)
-        return CellLayout(kind, home, width, turned=bool(turned))
+            return CellLayout(kind, None, state.lane.width, state.lane.variable, bits=bits is not None)
+        return CellLayout(kind, home, width, turned=bool(turned), bits=bits is not None)
+
+    def _only_moved(self, storage: Storage) -> DType | None:
+        """The type as which the buffer's elements are moved, where nothing but moves to and from memory touches it."""
+        name = storage.buffer.name
+        found = moved_as(storage.buffer.dtype)
+        if found is None:
+            return None
+        for node in walk(storage.body):
+            if not isinstance(node, Compute):
+                continue
+            for target, value in zip(node.targets, node.values, strict=True):
+                ends = {target.buffer, *(load.buffer for load in loads(value))}
+                others = [self.state.buffers[end] for end in ends - {name} if end in self.state.buffers]
+                if name in ends and not (
+                    moves(node, target, value, self.state.buffers)
+                    and others
+                    and all(other.scope not in ("register", "fragment") for other in others)
+                ):
+                    return None
+        return found
 
     # -- access --------------------------------------------------------------------------------------------------------
     def _key(self, layout: CellLayout, index: tuple[Dim, ...]) -> tuple[tuple[int, ...], int | None]:

@@ -42,6 +42,13 @@ def memory_kind(dtype: DType) -> str:
     return "i16" if dtype == dtypes.bfloat16 else register_kind(dtype)
 
 
+def moved_as(dtype: DType) -> DType | None:
+    """The integer type as which elements are moved that change on their way through a register; None for others."""
+    if dtype in (dtypes.float16, dtypes.bfloat16):
+        return dtypes.uint16
+    return dtypes.uint8 if dtype == dtypes.boolean else None
+
+
 @dataclass
 class Lane:
     """The vectorised loop that encloses the current statement."""

@@ -14,16 +14,16 @@ from tilework import dtypes
 from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
-from tilework.loops.expressions import Expression, Parameter, cast, loads, rewrite
+from tilework.loops.expressions import Expression, Load, Parameter, cast, loads, rewrite
 from tilework.loops.program import Access, Compute, Reducer
 from tilework.lowering import conversions
 from tilework.lowering.builder import Scope
-from tilework.lowering.cells import Cells, extract
+from tilework.lowering.cells import Cells, extract, moves
 from tilework.lowering.expressions import Expressions, literal
 from tilework.lowering.indices import Indices
 from tilework.lowering.memory import Memory
 from tilework.lowering.registers import Branch, Value
-from tilework.lowering.state import State, register_kind
+from tilework.lowering.state import State, moved_as, register_kind
 
 
 @dataclass(frozen=True)
@@ -194,9 +194,20 @@ class Statements:
 
     def _run(self, node: Compute, facts: Facts, mask: Value | None) -> None:
         if node.reducer is None:
-            values = [self.expressions.evaluate(value, mask) for value in node.values]
-            for access, value, source in zip(node.targets, values, node.values, strict=True):
-                self.write(access, value, source.dtype, mask)
+            kinds = [self._moved_as(node, *pair) for pair in zip(node.targets, node.values, strict=True)]
+            values = [
+                self.expressions.evaluate(value, mask)
+                if bits is None or not isinstance(value, Load)
+                else self.memory.load(value.buffer, value.index, bits, mask)
+                for value, bits in zip(node.values, kinds, strict=True)
+            ]
+            for access, value, source, bits in zip(node.targets, values, node.values, kinds, strict=True):
+                if bits is None:
+                    self.write(access, value, source.dtype, mask)
+                elif access.buffer in self.cells.layouts:
+                    self.cells.write(access.buffer, access.index, value, mask)
+                else:
+                    self.memory.store(access.buffer, access.index, bits, value, mask)
             return
         reducer = node.reducer
         first = self._first(node) if node.init is not None else False
@@ -223,6 +234,13 @@ class Statements:
             self.conditional(plain, loaded, combine, mask)
         else:
             combine(mask)
+
+    def _moved_as(self, node: Compute, target: Access, value: Expression) -> DType | None:
+        """The type as which a statement moves elements, where it does not have to convert them on the way."""
+        if not moves(node, target, value, self.state.buffers):
+            return None
+        layouts = [self.cells.layouts.get(name) for name in (target.buffer, *(load.buffer for load in loads(value)))]
+        return None if any(layout is not None and not layout.bits for layout in layouts) else moved_as(value.dtype)
 
     def _combine(
         self,

@@ -160,8 +160,8 @@ def _through_blocks(schedule: Schedule, found: Compute, around: tuple[Loop, ...]
     lane, row = loops.lane.variable, loops.row.variable
     element = max(schedule.program.buffers[name].dtype.itemsize for name in loops.buffers)
     room = cache_of(schedule.machine, 2).bytes // 8 // element // len(loops.buffers)
-    side = min(RUN_BYTES // element, 1 << (math.isqrt(room).bit_length() - 1))
-    lanes, _ = tile_size(schedule, found, loops)
+    lanes, rows = tile_size(schedule, found, loops)
+    side = max(lanes, rows, min(RUN_BYTES // element, 1 << (math.isqrt(room).bit_length() - 1)))
     for name in (row, lane):
         schedule = schedule.split(name, side, f"{name}.block", f"{name}.part")
     schedule = schedule.split(f"{lane}.part", lanes, f"{lane}.vector", f"{lane}.lanes", tail="mask")
