@@ -1,7 +1,7 @@
 """Machine code while Python still lowers: LLVM works in a thread of its own on the kernels that are ready.
 
 LLVM's calls let go of the interpreter's lock, so the two run beside each other. Kernels go in batches, as a module has
-a cost of its own.
+a cost of its own; the first batches are small, so that the thread has something to do from the first kernel on.
 """
 
 from __future__ import annotations
@@ -13,8 +13,10 @@ from queue import SimpleQueue
 from tilework.codegen.cpu.kernel import KernelText
 from tilework.codegen.cpu.modules import joined_text
 
+BATCHES = (1, 2, 4)
+"""Kernels in the first modules."""
 BATCH = 6
-"""Kernels that share a module."""
+"""Kernels in every further module. Never what happens to be ready: equal programs have equal modules."""
 
 
 class CodeMaker:
@@ -32,6 +34,7 @@ class CodeMaker:
         self._error: BaseException | None = None
         self._batches: SimpleQueue[str | None] = SimpleQueue()
         self._thread: threading.Thread | None = None
+        self._started = 0
         self._abandoned = False
 
     def add(self, kernel: KernelText) -> None:
@@ -39,7 +42,8 @@ class CodeMaker:
         if kernel.name not in self._names:
             self._names.add(kernel.name)
             self._waiting.append(kernel.ir)
-            if len(self._waiting) >= BATCH:
+            if len(self._waiting) >= (BATCHES[self._started] if self._started < len(BATCHES) else BATCH):
+                self._started += 1
                 self._start(joined_text(self._waiting))
                 self._waiting = []
 

@@ -286,7 +286,13 @@ def with_children(node: Node, nodes: tuple[Node, ...]) -> Node:
     match node:
         case Sequence():
             return sequence(*nodes)
-        case Loop() | Storage() | Intrinsic():
+        case Loop():
+            (body,) = nodes
+            return EMPTY if is_empty(body) else Loop(node.variable, node.extent, node.kind, body)
+        case Storage():
+            (body,) = nodes
+            return EMPTY if is_empty(body) else Storage(node.buffer, body)
+        case Intrinsic():
             (body,) = nodes
             return EMPTY if is_empty(body) else replace(node, body=body)
         case _:

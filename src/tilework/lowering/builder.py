@@ -52,6 +52,19 @@ class Builder:
         self.numbers += 1
         return Value(kind, lanes, self.depth if depth is None else depth, self.numbers)
 
+    def known(self, key: tuple[Any, ...]) -> Value | None:
+        """What was kept under a key and still exists here."""
+        for scope in reversed(self.scopes):
+            found = scope.memo.get(key)
+            if found is not None:
+                return found
+        return None
+
+    def keep(self, key: tuple[Any, ...], value: Value) -> Value:
+        """Keep a value as long as the scope that it stands in is open: until then, what it depends on is the same."""
+        self.scopes[value.depth].memo[key] = value
+        return value
+
     # -- literals ------------------------------------------------------------------------------------------------------
     def constant(self, kind: str, value: Literal, lanes: int = 0) -> Value:
         """A literal; a tuple gives each lane its own."""

@@ -273,6 +273,9 @@ class _Lowering(Versions):
         if any(name in self.cells.layouts for name in self.written(node.body)):
             self.serial(node)
             return
+        if parallel.known_chunks(state, node) == 1:  # a function of its own costs more than it gives
+            self.versions(node, lambda: self.serial(node))
+            return
         outer = state.function
         extent = self.indices.value(node.extent)
         chunks = parallel.chunk_count(state, self.indices, node, extent)

@@ -142,14 +142,12 @@ class Memory:
     def address(self, name: str, found: Resolved, shift: int = 0) -> Value:
         """The address of an element, without what varies over the lanes; `shift` elements further.
 
-        `found` comes from `Indices.resolve`, which keeps it: its identity names it within a scope.
+        `found` comes from `Indices.resolve`, which keeps it: its identity names it.
         """
-        memo = self.state.builder.scopes[-1].memo
+        builder = self.state.builder
         key = ("address", name, id(found), shift)
-        known = memo.get(key)
-        if known is None:
-            known = memo[key] = self._address(name, found, shift)
-        return known
+        known = builder.known(key)
+        return known if known is not None else builder.keep(key, self._address(name, found, shift))
 
     def _address(self, name: str, found: Resolved, shift: int) -> Value:
         builder = self.state.builder

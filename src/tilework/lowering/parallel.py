@@ -71,9 +71,21 @@ def check_independent(loop: Loop) -> None:
                 )
 
 
+def known_chunks(state: State, loop: Loop) -> int | None:
+    """How many chunks the loop is cut into where its extent and work are numbers; None where they are not."""
+    units, extent = work(loop.body).substitute(state.environment).value, loop.extent.substitute(state.environment).value
+    if units is None or extent is None:
+        return None
+    least = max(1, CHUNK_WORK // max(1, units))
+    return min(max(extent // least, 1), MAX_CHUNKS) if extent > 0 else 0
+
+
 def chunk_count(state: State, indices: Indices, loop: Loop, extent: Value) -> Value:
     """How many chunks the loop is cut into, as an i32: none for an empty loop."""
     builder = state.builder
+    chunks = known_chunks(state, loop)
+    if chunks is not None:
+        return builder.constant("i32", chunks)
     units = work(loop.body).substitute(state.environment)
     known = units.names() - set(state.symbols)
     if any(name not in state.function.variables for name in known) or units.loads():

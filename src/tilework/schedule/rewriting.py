@@ -123,7 +123,7 @@ def replace_variables(
                 moved = access(found.target), access(found.source)
                 return replace(found, target=moved[0], source=moved[1], guards=dims(found.guards))
             case Loop():
-                return replace(found, extent=dim_of(found.extent))
+                return Loop(found.variable, dim_of(found.extent), found.kind, found.body)
             case Storage():
                 shape = dims(found.buffer.shape)
                 if shape == found.buffer.shape:

@@ -202,11 +202,11 @@ def test_short_loops_have_no_looks() -> None:
         text = emit_kernel(
             total(ROW, [("i", extent, "serial")]), machine("x86-64-v3"), numerics("strict"), name="kernel"
         ).ir
-        assert ("kernel_stop" in text) == looks
+        assert ("tilework.stop" in text) == looks
     # a symbol with an upper bound is as good as a number
     program = total(ROW, [("i", N, "serial")])
     bounded = LoopProgram(program.name, program.arguments, program.body, (Symbol("n", upper=500), Symbol("m")))
-    assert "_stop" not in emit_kernel(bounded, machine("x86-64-v3"), numerics("strict")).ir
+    assert "tilework.stop" not in emit_kernel(bounded, machine("x86-64-v3"), numerics("strict")).ir
 
 
 def test_nothing_is_called_where_the_time_is_spent() -> None:
@@ -215,8 +215,8 @@ def test_nothing_is_called_where_the_time_is_spent() -> None:
     spans = re.findall(r"^(loop\d+):\n(.*?)label %\1,", text, re.DOTALL | re.MULTILINE)
     assert len(spans) == 1
     assert "fadd" in spans[0][1]
-    assert "kernel_stop" not in spans[0][1]
-    assert "kernel_stop" in text
+    assert "tilework.stop" not in spans[0][1]
+    assert "tilework.stop" in text
 
 
 @pytest.mark.parametrize("seed", range(40))

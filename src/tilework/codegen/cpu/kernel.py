@@ -99,7 +99,7 @@ def emit_kernel(
     functions.append(printer.function(module.entry, f"define i32 @{kernel}(ptr %args, ptr %pool) {attributes}", last))
     functions += [partial.text(attributes) for partial in printer.partial.values()]
     if printer.polls:
-        functions.append(stop_function(printer.stop))
+        functions.append(stop_function())
     parts = [*printer.declared, *printer.globals(), *functions]
     parts += ["!0 = !{i32 1}", '!1 = !{!"branch_weights", i32 1, i32 1000000}']
     names = tuple(fault.statement for fault in module.faults)

@@ -5,12 +5,16 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+SHARED = "tilework.stop"
+"""The function that answers whether a call is to stop: every kernel that looks for signals has it in its text."""
+
 
 def joined_text(texts: Iterable[str]) -> str:
     """One module with the definitions of all texts, whose functions have different names.
 
-    Declarations, attributes, constants and metadata that are the same in several texts are kept once, and functions
-    that one text defines need no declaration. Different constants of one name are told apart by a number.
+    Only `SHARED` is the same internal function wherever it occurs, and kept once. Declarations, attributes, constants
+    and metadata that are the same in several texts are kept once, and functions that one text defines need no
+    declaration. Different constants of one name are told apart by a number.
     """
     declared: dict[str, None] = {}
     constants: dict[str, str] = {}
@@ -20,8 +24,11 @@ def joined_text(texts: Iterable[str]) -> str:
     for number, text in enumerate(texts):
         renamed: dict[str, str] = {}
         lines: list[str] = []
+        repeated = False
         for line in text.splitlines():
-            if line.startswith("@"):
+            if repeated:
+                repeated = line != "}"
+            elif line.startswith("@"):
                 name, _, value = line.partition(" = ")
                 if constants.setdefault(name, value) != value:
                     renamed[name] = f"{name}.{number}"
@@ -30,10 +37,14 @@ def joined_text(texts: Iterable[str]) -> str:
                 declared[line] = None
             elif line.startswith(("attributes ", "!")):
                 tail[line] = None
+            elif line.startswith("define "):
+                name = _name(line)
+                repeated = name == SHARED and name in defined
+                if not repeated:
+                    defined.add(name)
+                    lines.append(line)
             else:
                 lines.append(line)
-                if line.startswith("define "):
-                    defined.add(_name(line))
         body = "\n".join(lines)
         for old, new in renamed.items():
             body = re.sub(re.escape(old) + r"(?![\w.$-])", new, body)

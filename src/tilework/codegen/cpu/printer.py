@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from tilework.codegen.cpu.gate import POLL_FUNCTION_OFFSET
 from tilework.codegen.cpu.memory_text import MemoryText
+from tilework.codegen.cpu.modules import SHARED
 from tilework.codegen.cpu.words import suffix
 from tilework.lowering.registers import Block, Branch, Function, Instruction, Loop, Region
 
@@ -45,8 +46,6 @@ class Printer(MemoryText):
         self, slots: dict[tuple[str, str], int], *, kernel: str, x86: bool, masked_widths: frozenset[int]
     ) -> None:
         super().__init__(slots, kernel=kernel, x86=x86, masked_widths=masked_widths)
-        self.stop = f"{kernel}_stop"
-        """The function that answers whether the call is to stop (see `stop_function`)."""
         self.polls = False
         self._handlers: dict[str, Callable[[Instruction], None]] = {
             "icmp": self._compare, "fcmp": self._compare, "select": self._select, "fneg": self._negate,
@@ -141,7 +140,7 @@ class Printer(MemoryText):
     def _asked(self) -> str:
         """Whether the call is to stop, as an i1."""
         self.polls = True
-        return self.temporary(f"call preserve_mostcc i1 @{self.stop}(ptr %args)")
+        return self.temporary(f"call preserve_mostcc i1 @{SHARED}(ptr %args)")
 
     def branch(self, branch: Branch) -> None:
         then, end = self.label("then"), self.label("end")
@@ -287,14 +286,14 @@ class Printer(MemoryText):
         self.define(item, f"shufflevector {self.typed(a)}, {self.typed(b)}, <{len(item.extra)} x i32> <{order}>")
 
 
-def stop_function(name: str) -> str:
-    """LLVM text of `i1 name(ptr args)`: whether the call is to stop.
+def stop_function() -> str:
+    """LLVM text of `i1 tilework.stop(ptr args)`: whether the call is to stop.
 
     The error word of a call is followed by the pool's address and that of the poll state, which holds the function to
     ask at byte 48 (see `gate.POLL_BYTES`). Without a state, or a function in it, nothing stops the call. It keeps the
     integer registers, so that callers keep theirs across a look.
     """
-    return f"""define internal preserve_mostcc i1 @{name}(ptr %args) nounwind cold {{
+    return f"""define internal preserve_mostcc i1 @{SHARED}(ptr %args) nounwind cold {{
 entry:
   %word = load ptr, ptr %args, align 8
   %state_at = getelementptr i64, ptr %word, i64 2
