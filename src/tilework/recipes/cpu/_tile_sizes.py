@@ -9,8 +9,10 @@ VECTORS = 4
 """Most vectors beside each other in a tile of sums."""
 LARGEST_ROWS = 14
 """Most rows of a tile of sums."""
-LONG = 1 << 10
-"""What stands for an extent that is not known."""
+FULL = 1.06
+"""Cost of a tile that leaves no register for an element on its way."""
+LONG = 5040
+"""What stands for an extent that is not known: all small sizes divide it."""
 
 
 def tile_sizes(machine: Machine | None, rows: int | None, pieces: int | None) -> tuple[int, int]:
@@ -26,13 +28,15 @@ def tile_sizes(machine: Machine | None, rows: int | None, pieces: int | None) ->
     best, least = (1, 1), (float("inf"), 0.0)
     for vectors in range(1, min(VECTORS, pieces or VECTORS) + 1):
         for tall in range(1, min(LARGEST_ROWS, rows or LARGEST_ROWS) + 1):
-            if tall * vectors + vectors + 1 > registers:
+            used = tall * vectors + vectors + 1
+            if used > registers:
                 break
             cycles = sum(
                 count * many * _cycles(high, wide, pipes, latency)
                 for high, count in _parts(rows, tall)
                 for wide, many in _parts(pieces, vectors)
             )
+            cycles *= FULL if used == registers else 1.0
             loads = (tall + vectors) / (tall * vectors)
             if (round(cycles, 6), loads) < least:
                 best, least = (tall, vectors), (round(cycles, 6), loads)
@@ -41,7 +45,7 @@ def tile_sizes(machine: Machine | None, rows: int | None, pieces: int | None) ->
 
 def _parts(extent: int | None, size: int) -> list[tuple[int, int]]:
     """Whole parts and the one at the end, each with how many there are."""
-    whole, rest = divmod(extent if extent is not None else LONG // size * size, size)
+    whole, rest = divmod(extent if extent is not None else LONG, size)
     return [(size, whole), *([(rest, 1)] if rest else [])]
 
 
@@ -49,5 +53,5 @@ def _cycles(rows: int, vectors: int, pipes: int, latency: int) -> float:
     """Cycles of one step of a tile: its multiply-adds, its loads (two a cycle), or the wait for the sums before."""
     arithmetic = rows * vectors / pipes
     loads = (rows + vectors) / 2
-    # neighbouring tiles overlap a little, and loads never quite come as fast as they could
-    return max(arithmetic, loads, float(latency)) + 0.1 * loads
+    # results come a little later than they could, and so do loads
+    return max(arithmetic, loads, 1.25 * latency) + 0.1 * loads

@@ -9,6 +9,7 @@ from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._packing import Copy, arranged
+from tilework.recipes.cpu._panels import Panels, in_panels
 from tilework.recipes.cpu._tile_sizes import VECTORS, tile_sizes
 from tilework.recipes.cpu._windows import window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
@@ -85,6 +86,9 @@ def with_lanes(
         trial = trial.split(row.variable, rows, f"{row.variable}.block", f"{row.variable}.row")
         free = [f"{row.variable}.block" if v == row.variable else v for v in free]
         vectors = (f"{row.variable}.row", *vectors)
+    if row is not None:
+        panels = Panels(chosen, f"{row.variable}.block" if rows > 1 else row.variable, outer)
+        trial, free, reductions = in_panels(trial, found, around, panels, free, reductions)
     if row is not None and two_steps(trial.setting.loop(reductions[-1])):
         last = reductions.pop()
         trial = trial.split(last, 2, f"{last}.pair", f"{last}.step")
@@ -118,6 +122,7 @@ def with_lanes(
 
 def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packable: frozenset[str]) -> Schedule:
     """Store constants that the lanes walk along in blocks as wide as a tile: a tile then reads memory straight on."""
+    loops = [loop.variable for loop in schedule.setting.enclosing(schedule.setting.statement(statement))]
     for load in loads_of(schedule.setting.statement(statement)):
         shape = schedule.program.buffers[load.buffer].shape
         last = len(shape) - 1
@@ -126,7 +131,9 @@ def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packab
             continue
         if lanes not in load.index[last].names() or any(lanes in entry.names() for entry in load.index[:last]):
             continue
-        layout = Layout(last + 1, (Part(last), *(Part(d) for d in range(last)), Part(last, block)))
+        inside = [max((loops.index(v) for v in entry.names() if v in loops), default=-1) for entry in load.index[:last]]
+        order = sorted(range(last), key=lambda d, inside=inside: inside[d])
+        layout = Layout(last + 1, (Part(last), *(Part(d) for d in order), Part(last, block)))
         schedule = schedule.attempt(TransformLayout(load.buffer, str(layout))) or schedule
     return schedule
 
