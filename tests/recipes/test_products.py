@@ -13,6 +13,8 @@ from tests.lowering.native import Native
 from tilework import dtypes
 from tilework.codegen.cpu.jit import emit_assembly
 from tilework.codegen.cpu.kernel import emit_kernel
+from tilework.compiler.compile import compile_graph
+from tilework.compiler.options import CompileOptions
 from tilework.compute import builder as compute
 from tilework.compute.nest import loop_program
 from tilework.dims import Dim, IntLike, dim
@@ -21,16 +23,18 @@ from tilework.loops.program import LoopProgram
 from tilework.machine.cpu import Cache, CpuMachine
 from tilework.machine.finder import machine
 from tilework.numerics import Level, numerics
+from tilework.ops.builder import GraphBuilder
 from tilework.recipes.cpu.vector_nest import vectorised
+from tilework.runtime.context import Context, ContextOptions
 from tilework.schedule.schedule import Schedule
 
 F = dtypes.float32
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def small(level2: int = 4096) -> CpuMachine:
+def small(level1: int = 1024, level2: int = 4096) -> CpuMachine:
     """This machine with caches of a few lines."""
-    return replace(machine("host"), caches=(Cache(1, 1024, 8), Cache(2, level2, 8)))
+    return replace(machine("host"), caches=(Cache(1, level1, 8), Cache(2, level2, 8)))
 
 
 @dataclass(frozen=True)
@@ -131,7 +135,7 @@ def test_nothing_is_copied_for_few_rows() -> None:
 
 
 def test_nothing_is_copied_that_stays_near() -> None:
-    schedule = scheduled(Product(None, 70, 64, 64), target=small(1 << 20))
+    schedule = scheduled(Product(None, 70, 64, 64), target=small(1 << 15, 1 << 20))
     assert "cache_read" not in steps(schedule)
     assert "band" not in steps(schedule)
 
@@ -156,6 +160,44 @@ def test_long_sums_are_cut(level: Level) -> None:
             found.view(np.int32)[~np.isnan(found)], plain["y"].view(np.int32)[~np.isnan(found)]
         )
         np.testing.assert_array_equal(np.isnan(found), np.isnan(plain["y"]))
+
+
+@pytest.mark.parametrize("level", ["default", "strict"])
+@pytest.mark.parametrize("rows", [1, 3, 7])
+def test_few_rows_of_a_large_operand(rows: int, level: Level) -> None:
+    """Read straight on along its rows, a few of them at a time, in slices for the threads."""
+    found = steps(check(Product(None, rows, 97, 601), level))
+    assert "cache_read" not in found
+    assert "slice" in found
+    assert "within" in found
+    check(Product(3, rows, 97, 601), level)
+
+
+def test_bands_of_rows() -> None:
+    schedule = check(Product(None, 512, 64, 600), "default")
+    assert "band" in steps(schedule)
+    assert "group" in steps(schedule)
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("level", ["default", "strict"])
+def test_any_number_of_threads_gives_the_same_bits(turned: bool, level: Level) -> None:
+    random = np.random.default_rng(1)
+    builder = GraphBuilder("product")
+    x, w = builder.input("x", F, 77, 160), builder.input("w", F, *((161, 160) if turned else (160, 161)))
+    y = builder.apply_one(
+        "dot_general", x, w, lhs_contracting_dimensions=(1,), rhs_contracting_dimensions=(1 if turned else 0,)
+    )
+    graph = builder.build([y])
+    given = [
+        random.standard_normal(shape).astype(np.float32) for shape in ((77, 160), (161, 160) if turned else (160, 161))
+    ]
+    found: set[bytes] = set()
+    for threads in (1, 2, 3, 8):
+        executable = compile_graph(graph, CompileOptions(level), Context(ContextOptions(threads=threads)))
+        assert any("cache_read" in region.trace for region in executable.explain().regions)
+        found.update(executable(*given)[0].tobytes() for _ in range(5))
+    assert len(found) == 1
 
 
 @pytest.mark.parametrize("turned", [False, True])

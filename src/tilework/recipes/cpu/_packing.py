@@ -7,7 +7,6 @@ cache conflicts and page walks of long strides. Where lanes would be strided, th
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 from tilework.dims import Dim, dim, product
@@ -16,12 +15,14 @@ from tilework.loops.expressions import Load
 from tilework.loops.program import Compute
 from tilework.memory.placement import typical
 from tilework.recipes.cpu._access import flat_address, loads_of, step_along
-from tilework.recipes.cpu._caches import cache_of
+from tilework.recipes.cpu._caches import cache_of, comes_from_memory
 from tilework.schedule.primitives.cache_read import CacheRead
 from tilework.schedule.schedule import Schedule
 
 REUSE = 32
-"""Times that each element is read from which on a copy pays: moving one costs about what sixteen uses of it do."""
+"""Times that each element is read from which on a copy pays; half as many where it comes from memory each time."""
+REUSE_TURNED = 6
+"""The same where lanes would be strided otherwise."""
 DEPTH = 32
 """Rows that the copy takes along the operand before it goes on across them: few enough pages, pieces long enough."""
 
@@ -39,18 +40,25 @@ def copyable(schedule: Schedule, found: Compute) -> frozenset[str]:
     """Arguments that a copy may stand for: only a sum reads them, at one place, and each element often."""
     if not found.reduction or found.guards or found.reducer is None:
         return frozenset()
-    around = schedule.setting.enclosing(found)
     arguments = {a.buffer.name for a in schedule.program.arguments if a.access == "read"}
     chosen: set[str] = set()
     for load in loads_of(found):
         names = {name for entry in load.index for name in entry.names()}
         if load.buffer not in arguments or len(load.index) < 2 or len(schedule.setting.readers[load.buffer]) != 1:
             continue
-        if any(entry.loads() for entry in load.index) or not names & set(found.reduction):
+        if not all(_plain(entry, found) for entry in load.index) or not names & set(found.reduction):
             continue
-        if usual(schedule, product([loop.extent for loop in around if loop.variable not in names])) >= REUSE:
+        if _reuse(schedule, found, load) >= REUSE_TURNED:
             chosen.add(load.buffer)
     return frozenset(chosen)
+
+
+def _plain(entry: Dim, found: Compute) -> bool:
+    """Whether an index is one loop's variable, or a quotient or remainder of one that is not summed over."""
+    names = entry.names()
+    if len(names) != 1 or entry.loads():
+        return not names
+    return entry == dim(min(names)) or not (names & set(found.reduction) or entry.affine_in(names))
 
 
 def copied(
@@ -84,16 +92,19 @@ def _pays(schedule: Schedule, found: Compute, load: Load, lane: str) -> bool:
     if step != 1:
         return step != 0
     extents = {loop.variable: loop.extent for loop in schedule.setting.enclosing(found)}
-    summed = [v for v in found.reduction if v in address.names()]
-    depth = usual(schedule, product([extents[v] for v in summed]))
-    second = cache_of(schedule.machine, 2)
-    if 2 * depth * usual(schedule, extents[lane]) * buffer.dtype.itemsize > second.bytes:
-        return True
-    # neighbours along the sum a power of two apart meet in few of the cache's sets
-    stride = (step_along(address, summed[-1]) or 1) * buffer.dtype.itemsize
-    sets = max(1, second.bytes // second.ways // second.line_bytes)
-    apart = sets if stride % second.line_bytes else sets // math.gcd(sets, stride // second.line_bytes)
-    return 2 * depth > apart * second.ways
+    first, across = cache_of(schedule.machine, 1), usual(schedule, extents[lane]) * buffer.dtype.itemsize
+    depth = usual(schedule, product([extents[v] for v in found.reduction if v in address.names()]))
+    far = comes_from_memory(schedule.machine, depth * across)
+    if _reuse(schedule, found, load) < (REUSE // 2 if far else REUSE):
+        return False
+    # short rows lie in order as they are
+    return across > 2 * first.line_bytes and depth * across > 2 * first.bytes
+
+
+def _reuse(schedule: Schedule, found: Compute, load: Load) -> int:
+    """How often a nest reads each element."""
+    names = {name for entry in load.index for name in entry.names()}
+    return usual(schedule, product([n.extent for n in schedule.setting.enclosing(found) if n.variable not in names]))
 
 
 def usual(schedule: Schedule, extent: Dim) -> int:

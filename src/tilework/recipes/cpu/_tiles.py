@@ -94,9 +94,13 @@ def with_lanes(
         trial = trial.split(last, 2, f"{last}.pair", f"{last}.step")
         reductions.append(f"{last}.pair")
         vectors = (f"{last}.step", *vectors)
-    if row is not None:
-        row_tiles = f"{row.variable}.block" if rows > 1 else row.variable
-        tiles = Tiles(around, row.variable, chosen, rows, count * lanes, row_tiles, outer)
+    if not lanes_reduce:
+        name = row.variable if row is not None else ""
+        ordered = packable | {copy.buffer for copy in copies}
+        straight = {load.buffer for load in loads_of(found) if any(chosen in entry.names() for entry in load.index)}
+        tiles = Tiles(
+            around, name, chosen, rows, count * lanes, f"{name}.block" if rows > 1 else name, outer, straight <= ordered
+        )
         trial, free, reductions = in_blocks(trial, found, tiles, free, reductions)
     reordered = trial.attempt(Reorder(*free, *reductions, *vectors, inner))
     if reordered is None:
