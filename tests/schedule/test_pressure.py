@@ -174,3 +174,22 @@ def test_polynomials_are_estimates_and_huge_bodies_are_left_out() -> None:
     huge = unrolled.unroll("i1").unroll("i2")
     assert register_pressure(huge.program, machine("x86-64-v4"))[0].loop == "i0"
     assert worst_pressure(LoopProgram("nothing", (), EMPTY), machine("host")) is None
+
+
+@pytest.mark.parametrize(("side", "fits"), [(4, True), (8, True), (16, False)])
+def test_turned_tiles(side: int, fits: bool) -> None:
+    """All rows of a tile live until its last column is made."""
+    n = 8 * side
+    x, y = buffer("x", float32, n, n), buffer("y", float32, n, n)
+    stage = Stage("y", (y,), (Axis("i", dim(n)), Axis("j", dim(n))), (load(x, "j", "i"),))
+    target = machine("x86-64-v3")
+    schedule = Schedule(loop_program(Computation("turn", (x,), (y,), (stage,))), target, numerics("default"))
+    schedule = schedule.split("i", side, "i0", "i1").split("j", side, "j0", "j1").reorder("i0", "j0", "i1", "j1")
+    schedule = schedule.cache_read("x", "j0", "t", "register").unroll("t.0").vectorize("t.1")
+    program = schedule.unroll("i1").vectorize("j1").program
+    worst = worst_pressure(program, target)
+    assert worst is not None
+    assert worst.fits == fits
+    assembly = emit_assembly(emit_kernel(program, target, numerics("default")).ir, target)
+    spilled = re.search(r"vmov\w+\s+%[xy]mm\d+, -?\d*\(%rsp\)", assembly) is not None
+    assert spilled != fits

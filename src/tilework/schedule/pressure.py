@@ -245,6 +245,10 @@ class _Body:
             known.last = position
             known.uses += 1
             return
+        if load.buffer in self.inside and buffer.scope in ("register", "fragment"):
+            for row in [value for (name, _), value in self.values.items() if name == load.buffer]:
+                row.last = position  # a column of a tile: all rows live until the last one is made
+            return
         moved = {name for entry in load.index for name in entry.names()}
         spread = bool(lanes) and not moved & lanes.keys()
         still = self.loop is not None and self.loop.variable not in moved and load.buffer not in self.written

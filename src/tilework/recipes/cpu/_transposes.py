@@ -4,9 +4,9 @@ Where results lie beside each other along one loop, `lane`, and what is read doe
 would be a gather or a scatter. Instead a tile of both loops is read into registers, with lanes along `row`, and the
 statement takes it with lanes along `lane`: the code generator transposes it.
 
-Tiles run in blocks of both loops, so that what is left of a line is still near when the next tile needs it. Larger
-results, and those whose rows meet in few sets of the cache, go through a block of their own: it is filled by turned
-tiles, in long runs of what is read, and the statement walks over it in long runs of what it writes.
+Tiles run in blocks of both loops, so that what is left of a line is still near when the next tile needs it. Results
+that are stored past the caches, and those whose rows meet in few sets of a cache, go through a block of their own: it
+is filled by turned tiles, in long runs of what is read, and the statement walks over it in long runs of what it writes.
 """
 
 from __future__ import annotations
@@ -33,6 +33,8 @@ LINES = 2
 """Cache lines of a block's rows that tiles read and write where they lie."""
 RUN_BYTES = 512
 """Bytes of a run in a block of its own: what memory gives and takes at once without losing time."""
+MOST_ROWS = 16
+"""Rows of a tile: their lines should stay near until the next tile, even where they fall into few sets of the cache."""
 FEWEST = 3
 """Iterations of either loop below which a gather is as good."""
 SIDE_BY_SIDE = 4
@@ -95,10 +97,12 @@ def with_turned_tiles(
     loops = turned(schedule, found, around, kinds)
     if loops is None:
         return None
-    if slow(found) or _large(schedule, found) or _few_sets(schedule, found, loops):
+    large = _large(schedule, found)
+    if slow(found) or _few_sets(schedule, found, loops) or (large and _streams(schedule, found, loops)):
         return _through_blocks(schedule, found, around, loops)
     element = max(schedule.program.buffers[name].dtype.itemsize for name in buffers_of(found))
-    return tiled(schedule, found, around, loops, max(1, LINES * _line(schedule) // element))
+    run = RUN_BYTES if large else LINES * cache_of(schedule.machine, 1).line_bytes
+    return tiled(schedule, found, around, loops, max(1, run // element))
 
 
 def tiled(
@@ -211,7 +215,7 @@ def tile_size(schedule: Schedule, found: Compute, loops: Turned) -> tuple[int, i
     read = max(schedule.program.buffers[name].dtype.bits for name in loops.buffers)
     bits = schedule.machine.vector_bits if schedule.machine is not None else 128
     registers = schedule.machine.vector_registers if schedule.machine is not None else 16
-    lanes = max(2, bits // max(widest, 8))
+    lanes = min(MOST_ROWS, max(2, bits // max(widest, 8)))
     rows = max(2, bits // max(read, 8))
     while rows > 2 and min(lanes, rows) * len(loops.buffers) > registers // 2:
         rows //= 2
@@ -232,6 +236,16 @@ def _large(schedule: Schedule, found: Compute) -> bool:
     return isinstance(machine, CpuMachine) and size >= machine.last_level_bytes
 
 
+def _streams(schedule: Schedule, found: Compute, loops: Turned) -> bool:
+    """Whether vectors of the result lie in lines of their own, so that they can be stored past the caches."""
+    target = flat_address(schedule.program.buffers[found.target.buffer], found.target.index)
+    lanes, _ = tile_size(schedule, found, loops)
+    return all(
+        step_along(target, name) is not None and (step_along(target, name) or 0) % lanes == 0
+        for name in target.names() - {loops.lane.variable}
+    )
+
+
 def _few_sets(schedule: Schedule, found: Compute, loops: Turned) -> bool:
     """Whether the rows of a block lie so far apart that their lines fall into few sets of the first cache."""
     program, first = schedule.program, cache_of(schedule.machine, 1)
@@ -246,7 +260,3 @@ def _few_sets(schedule: Schedule, found: Compute, loops: Turned) -> bool:
         if step is not None and way // math.gcd(step * element, way) * first.ways < rows:
             return True
     return False
-
-
-def _line(schedule: Schedule) -> int:
-    return cache_of(schedule.machine, 1).line_bytes
