@@ -174,7 +174,7 @@ def test_few_rows_of_a_large_operand(rows: int, level: Level) -> None:
 
 
 def test_bands_of_rows() -> None:
-    schedule = check(Product(None, 512, 64, 600), "default")
+    schedule = check(Product(None, 512, 64, 1000), "default")
     assert "band" in steps(schedule)
     assert "group" in steps(schedule)
 
