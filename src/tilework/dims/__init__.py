@@ -10,7 +10,7 @@ from __future__ import annotations
 from tilework.dims.atoms import Atom, Extreme, FloorDiv, Loaded, Mod, Monomial
 from tilework.dims.intervals import Bound, Bounds
 from tilework.dims.parse import parse_dim
-from tilework.dims.polynomial import ONE, ZERO, Dim, IntLike, dim, loaded, maximum, minimum, product
+from tilework.dims.polynomial import ONE, ZERO, Dim, IntLike, dim, loaded, maximum, minimum, product, total
 from tilework.dims.symbols import Symbol, symbol_bounds
 
 __all__ = [
@@ -34,4 +34,5 @@ __all__ = [
     "parse_dim",
     "product",
     "symbol_bounds",
+    "total",
 ]

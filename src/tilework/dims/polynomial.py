@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable, Mapping
 from typing import TypeAlias
 
@@ -146,13 +147,17 @@ class Dim(Terms):
         """Drop divisions, remainders, minima and maxima that the bounds decide."""
         if all(isinstance(atom, str) for monomial, _ in self.terms for atom in monomial):
             return self
-        total = Dim((), self.constant)
-        for monomial, coefficient in self.terms:
+        parts: list[Dim] = []
+        for term in self.terms:
+            monomial, coefficient = term
+            if all(type(atom) is str for atom in monomial):
+                parts.append(Dim((term,)))
+                continue
             product = Dim((), coefficient)
             for atom in monomial:
                 product = product * _simplify_atom(atom, of)
-            total = total + product
-        return total
+            parts.append(product)
+        return _total(parts, self.constant)
 
 
 ZERO = Dim()
@@ -160,12 +165,19 @@ ONE = Dim((), 1)
 
 
 def dim(value: IntLike) -> Dim:
-    """A `Dim` from an integer or a name."""
+    """A `Dim` from an integer or a name; raises `UsageError` 1004 for anything else (2.5 is not cut to 2)."""
     if isinstance(value, Dim):
         return value
     if isinstance(value, str):
         return Dim((((value,), 1),))
-    return Dim((), int(value))
+    try:
+        return Dim((), operator.index(value))
+    except TypeError:
+        what = repr(value) if isinstance(value, float) else f"a {type(value).__name__}"
+        raise UsageError(
+            1004, f"{what} is no symbolic integer",
+            hint="give an integer, a name or a dim; as a number among others, an index i is index(i, float32)",
+        ) from None  # fmt: skip
 
 
 def maximum(*values: IntLike) -> Dim:
@@ -191,6 +203,11 @@ def product(values: Iterable[IntLike]) -> Dim:
     return total
 
 
+def total(values: Iterable[IntLike]) -> Dim:
+    """The sum of dims (0 for none): one pass, where adding them up one by one would be one for each."""
+    return _total([dim(value) for value in values], 0)
+
+
 def _total(parts: list[Dim], constant: int) -> Dim:
     """The sum of all parts, one by one where remainders may meet their quotients on the way."""
     if any(type(atom) is Mod for part in parts for monomial, _ in part.terms for atom in monomial):
@@ -207,13 +224,20 @@ def _total(parts: list[Dim], constant: int) -> Dim:
 
 
 def _from_terms(terms: dict[Monomial, int], constant: int) -> Dim:
-    kept = [(m, c) for m, c in terms.items() if c]
+    kept = [item for item in terms.items() if item[1]]
     if len(kept) > 1:
+        plain = True
         for monomial, coefficient in kept:
             for atom in monomial:
+                if type(atom) is str:
+                    continue
+                plain = False
                 if type(atom) is Mod and (whole := _recombined(terms, monomial, atom, coefficient)) is not None:
                     return _from_terms(dict(whole.terms), whole.constant + constant)
-        kept.sort(key=monomial_key)
+        if plain:
+            kept.sort()  # by the names alone: no monomial is there twice
+        else:
+            kept.sort(key=monomial_key)
     return Dim(tuple(kept), constant)
 
 

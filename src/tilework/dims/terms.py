@@ -138,9 +138,8 @@ class Terms:
         low: Bound = self.constant
         high: Bound = self.constant
         for monomial, coefficient in self.terms:
-            a: Bound = 1
-            b: Bound = 1
-            for atom in monomial:
+            a, b = atom_bounds(monomial[0], of)
+            for atom in monomial[1:]:
                 c, d = atom_bounds(atom, of)
                 products = [times(a, c), times(a, d), times(b, c), times(b, d)]
                 a, b = min(products), max(products)

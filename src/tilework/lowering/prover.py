@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from tilework.dims import Bound, Dim, FloorDiv
+from tilework.dims import Bound, Dim, FloorDiv, total
 from tilework.loops.program import Loop, LoopProgram, walk
 
 
@@ -78,14 +78,14 @@ class Prover:
 
 def _without_divisions(value: Dim) -> Dim:
     """A lower bound in which c (n // k) is replaced where k divides c: n - k + 1 <= k (n // k) <= n."""
-    total = Dim((), value.constant)
+    parts = [Dim((), value.constant)]
     for monomial, coefficient in value.terms:
         only = monomial[0]
         if len(monomial) == 1 and isinstance(only, FloorDiv) and only.denominator.value:
             k = only.denominator.constant
             if coefficient % k == 0:
                 numerator = only.numerator if coefficient < 0 else only.numerator - k + 1
-                total = total + numerator * (coefficient // k)
+                parts.append(numerator * (coefficient // k))
                 continue
-        total = total + Dim(((monomial, coefficient),))
-    return total
+        parts.append(Dim(((monomial, coefficient),)))
+    return total(parts)

@@ -56,7 +56,7 @@ class ComputeInline(Primitive):
         if found.reducer is not None or len(found.targets) != 1:
             return illegal(1514, f"{self.statement} is no elementwise statement", found)
         target = found.target
-        if target.buffer in {a.buffer.name for a in program.arguments}:
+        if any(a.buffer.name == target.buffer for a in program.arguments):
             return illegal(1514, f"{target.buffer} is an argument; its values must be stored", found)
         every = list(statements(program.body))
         if any(other is not found and t.buffer == target.buffer for other in every for t in other.targets):
