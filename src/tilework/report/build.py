@@ -104,23 +104,8 @@ def report(
         LoopProgramError: 1310 for a symbol without a value.
         RunError: 1761, 1765 where the probe does not run.
     """
-    streaming: frozenset[str] = frozenset()
-    schedule: object = subject
-    if isinstance(subject, Candidate):
-        streaming, schedule = subject.streaming, subject.schedule()
-    if not isinstance(schedule, Schedule):
-        raise UsageError(1770, f"a {type(subject).__name__} is no schedule")
-    target = schedule.machine if schedule.machine is not None else machine("host")
-    if not isinstance(target, CpuMachine):
-        raise UsageError(1770, "the schedule's machine is no CPU")
-    if isinstance(roofline, Roofline):
-        limits = roofline
-    elif roofline == "probe":
-        limits = probe(threads=threads)
-    elif roofline == "assumed":
-        limits = assumed(target, threads)
-    else:
-        raise UsageError(1771, f"roofline={roofline!r} is no roofline", where="roofline")
+    schedule, target, streaming = _scheduled(subject)
+    limits = _limits(roofline, target, threads)
     program = bound(schedule.program, symbols)
     footprints = Footprints(program, target.line_bytes)
     accesses = access_counts(program)
@@ -149,6 +134,30 @@ def report(
             bits,
         )
     )
+
+
+def _scheduled(subject: Schedule | Candidate) -> tuple[Schedule, CpuMachine, frozenset[str]]:
+    """The schedule, the processor that it is for, and the buffers that are written past the caches."""
+    streaming: frozenset[str] = frozenset()
+    schedule: object = subject
+    if isinstance(subject, Candidate):
+        streaming, schedule = subject.streaming, subject.schedule()
+    if not isinstance(schedule, Schedule):
+        raise UsageError(1770, f"a {type(subject).__name__} is no schedule")
+    target = schedule.machine if schedule.machine is not None else machine("host")
+    if not isinstance(target, CpuMachine):
+        raise UsageError(1770, "the schedule's machine is no CPU")
+    return schedule, target, streaming
+
+
+def _limits(roofline: object, target: CpuMachine, threads: int) -> Roofline:
+    if isinstance(roofline, Roofline):
+        return roofline
+    if roofline == "probe":
+        return probe(threads=threads)
+    if roofline == "assumed":
+        return assumed(target, threads)
+    raise UsageError(1771, f"roofline={roofline!r} is no roofline", where="roofline")
 
 
 def _levels(

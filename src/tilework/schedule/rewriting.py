@@ -78,61 +78,69 @@ def replace_variables(
     `over`: the loops that a reduction over a variable is over afterwards; where it says nothing, those of the new dim.
     `bounds` of names decide quotients and remainders on the way.
     """
-    table = dict(values)
-    memo: dict[int, Expression] = {}
+    return rewrite(node, _Replacement(dict(values), over, bounds).node)
 
-    def dim_of(found: Dim) -> Dim:
-        moved = found.substitute(table)
-        return moved if bounds is None or moved == found else moved.simplify(bounds)
 
-    def dims(found: Iterable[Dim]) -> tuple[Dim, ...]:
-        return tuple(map(dim_of, found))
+class _Replacement:
+    """Replaces names in what nodes hold; used once, on one tree."""
 
-    def access(target: Access) -> Access:
-        return Access(target.buffer, dims(target.index))
+    def __init__(self, table: Mapping[str, Dim], over: Mapping[str, tuple[str, ...]], bounds: Bounds | None) -> None:
+        self._table = table
+        self._over = over
+        self._bounds = bounds
+        self._memo: dict[int, Expression] = {}
 
-    def leaf(found: Expression) -> Expression:
-        match found:
-            case Load():
-                index = dims(found.index)
-                return found if index == found.index else Load(found.buffer, index, found.dtype)
-            case Index():
-                value = dim_of(found.value)
-                return found if value == found.value else Index(value, found.dtype)
-            case _:
-                return found
-
-    def reduced(old: str) -> Iterable[str]:
-        if old in over:
-            return over[old]
-        return sorted(table[old].names()) if old in table else (old,)
-
-    def change(found: Node) -> Node:
+    def node(self, found: Node) -> Node:
         match found:
             case Compute():
                 return replace(
                     found,
-                    targets=tuple(map(access, found.targets)),
-                    values=tuple(rewrite_expression(v, leaf, memo) for v in found.values),
-                    reduction=tuple(dict.fromkeys(new for old in found.reduction for new in reduced(old))),
-                    guards=dims(found.guards),
+                    targets=tuple(map(self._access, found.targets)),
+                    values=tuple(rewrite_expression(v, self._leaf, self._memo) for v in found.values),
+                    reduction=tuple(dict.fromkeys(new for old in found.reduction for new in self._reduced(old))),
+                    guards=self._dims(found.guards),
                 )
             case Prefetch():
-                return replace(found, target=access(found.target), guards=dims(found.guards))
+                return replace(found, target=self._access(found.target), guards=self._dims(found.guards))
             case AsyncCopy():
-                moved = access(found.target), access(found.source)
-                return replace(found, target=moved[0], source=moved[1], guards=dims(found.guards))
+                target, source = self._access(found.target), self._access(found.source)
+                return replace(found, target=target, source=source, guards=self._dims(found.guards))
             case Loop():
-                return Loop(found.variable, dim_of(found.extent), found.kind, found.body)
+                return Loop(found.variable, self._dim(found.extent), found.kind, found.body)
             case Storage():
-                shape = dims(found.buffer.shape)
+                shape = self._dims(found.buffer.shape)
                 if shape == found.buffer.shape:
                     return found
                 return replace(found, buffer=replace(found.buffer, shape=shape))
             case _:
                 return found
 
-    return rewrite(node, change)
+    def _dim(self, found: Dim) -> Dim:
+        moved = found.substitute(self._table)
+        return moved if self._bounds is None or moved == found else moved.simplify(self._bounds)
+
+    def _dims(self, found: Iterable[Dim]) -> tuple[Dim, ...]:
+        return tuple(map(self._dim, found))
+
+    def _access(self, target: Access) -> Access:
+        return Access(target.buffer, self._dims(target.index))
+
+    def _leaf(self, found: Expression) -> Expression:
+        match found:
+            case Load():
+                index = self._dims(found.index)
+                return found if index == found.index else Load(found.buffer, index, found.dtype)
+            case Index():
+                value = self._dim(found.value)
+                return found if value == found.value else Index(value, found.dtype)
+            case _:
+                return found
+
+    def _reduced(self, old: str) -> Iterable[str]:
+        """The loops that a reduction over one is over afterwards."""
+        if old in self._over:
+            return self._over[old]
+        return sorted(self._table[old].names()) if old in self._table else (old,)
 
 
 def add_guard(node: Node, *guards: Dim) -> Node:

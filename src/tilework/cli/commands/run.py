@@ -17,7 +17,11 @@ from tilework.cli.writing import check_folder, save_arrays, summary
 from tilework.errors import UsageError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from tilework.numerics import Level
+    from tilework.plan.protocols import Array
+    from tilework.runtime.executable import Executable
 
 
 @click.command("run")
@@ -87,19 +91,27 @@ def command(
             save_arrays(save, named)
         random = [value.name for value in graph.inputs if value.name not in given]
         if as_json:
-            floating = {output.name: output.type.dtype.is_floating for output in executable.outputs}
-            entries = {
-                name: {"dtype": str(array.dtype), "shape": list(array.shape),
-                       "nan": int(np.isnan(array).sum()) if floating[name] else 0}
-                for name, array in named.items()
-            }  # fmt: skip
-            facts = {"machine": executable.explain().machine, "numerics": executable.explain().numerics}
-            click.echo(json.dumps({"outputs": entries, "random_inputs": random, **facts, **times}))
-            return
-        if random:
-            click.echo(f"random inputs (seed {seed}): {', '.join(random)}")
-        for name, array in named.items():
-            click.echo(f"{name}: {summary(array)}")
-        click.echo(
-            ", ".join(f"{key.removesuffix('_ms').replace('_', ' ')} {value:.2f} ms" for key, value in times.items())
-        )
+            _print_json(executable, named, random, times)
+        else:
+            _print_text(named, random, seed, times)
+
+
+def _print_json(
+    executable: Executable, named: Mapping[str, Array], random: Sequence[str], times: Mapping[str, float]
+) -> None:
+    floating = {output.name: output.type.dtype.is_floating for output in executable.outputs}
+    entries = {
+        name: {"dtype": str(array.dtype), "shape": list(array.shape),
+               "nan": int(np.isnan(array).sum()) if floating[name] else 0}
+        for name, array in named.items()
+    }  # fmt: skip
+    facts = {"machine": executable.explain().machine, "numerics": executable.explain().numerics}
+    click.echo(json.dumps({"outputs": entries, "random_inputs": random, **facts, **times}))
+
+
+def _print_text(named: Mapping[str, Array], random: Sequence[str], seed: int, times: Mapping[str, float]) -> None:
+    if random:
+        click.echo(f"random inputs (seed {seed}): {', '.join(random)}")
+    for name, array in named.items():
+        click.echo(f"{name}: {summary(array)}")
+    click.echo(", ".join(f"{key.removesuffix('_ms').replace('_', ' ')} {value:.2f} ms" for key, value in times.items()))
