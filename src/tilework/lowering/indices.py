@@ -70,7 +70,7 @@ class Indices:
         self._resolved: dict[tuple[object, ...], Resolved] = {}
         self._split: dict[tuple[Dim, str], Dim] = {}
         self._known: dict[tuple[object, ...], bool | None] = {}
-        self._symbols = frozenset[Atom](state.symbols)
+        self._symbols: dict[Atom, int] = {name: place for place, name in enumerate(state.symbols)}
         self.load_element: Callable[[Loaded], Value]
         """Loads an element as an i64 (scalar or one a lane); set by `Memory`."""
 
@@ -170,17 +170,24 @@ class Indices:
         return sorted(sums.items())
 
     def _above(self, terms: list[tuple[Monomial, int]]) -> tuple[Value | None, list[tuple[Monomial, int]]]:
-        """A long sum of symbols, made once before the parallel loop and captured, and the terms left."""
+        """A long sum of symbols, made once before the parallel loop and captured, and the terms left.
+
+        It is added up in the order in which the symbols are declared: where one nest starts behind another, its sum
+        goes on from the other's.
+        """
         state, function = self.state, self.state.function
         if function.outer is None or len(terms) < LONG_SUM:
             return None, terms
-        known = [all(atom in self._symbols for atom in monomial) for monomial, _ in terms]
-        if sum(known) < LONG_SUM:
+        mine: list[tuple[Monomial, int]] = []
+        left: list[tuple[Monomial, int]] = []
+        for term in terms:
+            (mine if all(atom in self._symbols for atom in term[0]) else left).append(term)
+        if len(mine) < LONG_SUM:
             return None, terms
+        mine.sort(key=lambda term: [self._symbols[atom] for atom in term[0]])
         state.function = function.outer
-        total = self.scalar(Resolved(0, 0, [term for term, mine in zip(terms, known, strict=True) if mine], []))
+        total = self.scalar(Resolved(0, 0, mine, []))
         state.function = function
-        left = [term for term, mine in zip(terms, known, strict=True) if not mine]
         return state.capture(function, total), left
 
     def _factored(self, terms: list[tuple[Monomial, int]]) -> list[tuple[Atom | None, list[tuple[Monomial, int]]]]:
