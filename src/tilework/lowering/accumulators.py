@@ -1,7 +1,8 @@
 """Reductions into memory keep their partial results in registers while the loops of the reduction run.
 
 A statement that combines into elements which a serial loop does not move gets a register buffer around that loop:
-loaded or started before it, combined into inside, written back after it. Its dimensions are the unrolled and
+loaded or started before it, combined into inside, written back after it. So does one in a loop that is written out,
+where memory would round its partial results, and where lanes are combined. Its dimensions are the unrolled and
 vectorised loops inside that do move the target. A reduction over lanes has one partial result a lane, combined after
 the loop, where the order may change. Values are those of the program as it stands, up to that order.
 """
@@ -70,10 +71,10 @@ class _Promotion:
         """The vectorised loop around the node at hand."""
 
     def node(self, node: Node) -> Node:
-        if isinstance(node, Loop) and node.kind == "serial" and not unrolls(node):
+        if isinstance(node, Loop) and (node.kind == "serial" or unrolls(node)):
             for statement in [n for n in walk(node.body) if isinstance(n, Compute)]:
                 plan = self.plan(node, statement)
-                if plan is not None:
+                if plan is not None and _pays(node, plan):
                     return self.rewritten(node, plan)
         below = children(node)
         if not below or isinstance(node, Intrinsic):
@@ -217,6 +218,15 @@ class _Promotion:
             self.prover.bounds[variable] = self.prover.bounds[n.variable]
             node = Loop(variable, n.extent, n.kind, node)
         return node
+
+
+def _pays(loop: Loop, plan: _Plan) -> bool:
+    """Whether registers around a loop are of use: where it is written out, for partial results that memory would round,
+    and for lanes that are combined once for all iterations.
+    """
+    if not unrolls(loop):
+        return True
+    return loop.extent != 1 and (plan.statement.accumulate is not None or plan.lanes is not None)
 
 
 def _renamed(statement: Compute, names: dict[str, Dim]) -> Compute:

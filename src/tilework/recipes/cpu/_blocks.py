@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from tilework.dims import product
-from tilework.loops.program import Compute, Loop
+from tilework.loops.program import Compute, Loop, statements
 from tilework.recipes.cpu._access import loads_of
 from tilework.recipes.cpu._caches import cache_of, comes_from_memory
 from tilework.recipes.cpu._packing import REUSE, usual
@@ -96,7 +96,7 @@ def in_blocks(schedule: Schedule, found: Compute, tiles: Tiles, free: list[str],
 
 def _chunks(schedule: Schedule, reductions: list[str], pieces: int) -> Loops:
     """The one loop of a sum cut into so many pieces, each long enough to be worth it."""
-    if pieces < 2 or len(reductions) != 1:
+    if pieces < 2 or len(reductions) != 1 or _rounds(schedule, reductions[0]):
         return schedule, [], reductions
     extent = usual(schedule, schedule.setting.loop(reductions[0]).extent)
     size = max(SHORTEST, -(-extent // pieces))
@@ -104,6 +104,12 @@ def _chunks(schedule: Schedule, reductions: list[str], pieces: int) -> Loops:
         return schedule, [], reductions
     schedule, chunk, within = _cut(schedule, reductions[0], size, "chunk", "within")
     return schedule, [chunk], [within]
+
+
+def _rounds(schedule: Schedule, reduction: str) -> bool:
+    """Whether partial results stored between chunks would be rounded: to a narrower type than they are kept in."""
+    sums = [found for found in statements(schedule.program.body) if reduction in found.reduction]
+    return any(found.accumulate is not None for found in sums)
 
 
 def _read_once(given: Loops, tiles: Tiles, batch: list[str], depth: int, pages: int, times: int) -> Loops:
@@ -115,7 +121,7 @@ def _read_once(given: Loops, tiles: Tiles, batch: list[str], depth: int, pages: 
     slices = -(-max(SLICES, pages) // times)
     extent = usual(schedule, schedule.setting.loop(reductions[0]).extent)
     steps = max(1, cache_of(schedule.machine, 1).ways * extent // depth)
-    if len(reductions) != 1 or steps < 2 or steps >= extent or wide < 2:
+    if len(reductions) != 1 or steps < 2 or steps >= extent or wide < 2 or _rounds(schedule, reductions[0]):
         return given
     schedule, chunk, within = _cut(schedule, reductions[0], steps, "chunk", "within")
     outside = [*batch]

@@ -69,6 +69,8 @@ def in_panels(
     last = reductions[-1]
     if best[0] != panels.lanes or panel <= near or not schedule.numerics.reassociate:
         return schedule, best, reductions
+    if found.accumulate is not None:  # what is stored between chunks would be rounded
+        return schedule, best, reductions
     size = _chunk(schedule.setting.loop(last).extent.value, -(-panel // near))
     if size is None:
         return schedule, best, reductions
