@@ -21,9 +21,11 @@ from tilework.loops.program import Compute, Loop, walk
 from tilework.machine.cpu import CpuMachine
 from tilework.machine.instructions import DotProduct
 from tilework.recipes.cpu._access import readers_of
+from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._loop_order import order_of_sums
+from tilework.recipes.cpu._packing import copyable
 from tilework.recipes.cpu._tile_sizes import tile_sizes
-from tilework.recipes.cpu._wide_copies import wide_copy
+from tilework.recipes.cpu._wide_copies import whole_copy, wide_rows
 from tilework.schedule.primitive import Primitive
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.partition import Partition
@@ -59,17 +61,23 @@ class _Plan:
 
 def for_dot_products(
     schedule: Schedule, statement: str, around: tuple[Loop, ...], kinds: dict[str, str], packable: frozenset[str]
-) -> Schedule | None:
-    """Arrange a sum of products so that `tensorised` finds dot products of the machine in it; None where it cannot."""
+) -> tuple[Schedule, tuple[str, ...]] | None:
+    """Arrange a sum of products so that `tensorised` finds dot products of the machine in it; None where it cannot.
+
+    Beside the schedule, the statements of copies that were made in nests of their own.
+    """
     machine = schedule.machine
     found = schedule.setting.statement(statement)
     if not isinstance(machine, CpuMachine) or not machine.dot_products:
         return None
     plans = sorted(_plans(schedule, machine, found, around, kinds, packable), key=lambda plan: plan.rank, reverse=True)
     for plan in plans:
-        done = _arranged(schedule, machine, plan, statement, around)
+        wide, copies = schedule, tuple[str, ...]()
+        if plan.widens and plan.spread.buffer in copyable(schedule, found):
+            wide, copies = whole_copy(schedule, plan.spread, plan.row.memory[0])
+        done = _arranged(wide, machine, plan, statement, around, copied=bool(copies))
         if done is not None:
-            return done
+            return done, copies
     return None
 
 
@@ -102,7 +110,7 @@ def _plans(
     for spread, vector in (factors, factors[::-1]):
         lanes = _only_loop(around, vector, spread, kinds, "independent")
         groups = _shared_loop(around, vector, spread, found, kinds)
-        if lanes is None or groups is None or vector.buffer not in packable:
+        if lanes is None or groups is None or vector.buffer not in packable or lanes.extent.value is None:
             continue
         if len(readers_of(schedule.program, vector.buffer)) != 1:
             continue
@@ -184,48 +192,50 @@ def _shared_loop(
 
 # -- how it is arranged ------------------------------------------------------------------------------------------------
 def _arranged(
-    schedule: Schedule, machine: CpuMachine, plan: _Plan, statement: str, around: tuple[Loop, ...]
+    schedule: Schedule, machine: CpuMachine, plan: _Plan, statement: str, around: tuple[Loop, ...], *, copied: bool
 ) -> Schedule | None:
     row, lanes, groups = plan.row, plan.lanes.variable, plan.groups.variable
-    if plan.lanes.extent.value is None:
-        return None
     pieces = -(-int(plan.lanes.extent) // row.lanes)
     spare = 0 if row.accumulates else 1  # a product waits for its addition
     able = replace(machine, vector_registers=machine.vector_registers - spare, fma_pipes=max(1, int(row.rate)))
     rows, vectors = tile_sizes(able, 1 if plan.rows is None else plan.rows.extent.value, pieces)
+    found = schedule.setting.statement(statement)
+    order = [loop.variable for loop in around if loop.variable not in (lanes, groups)]
+    free = [v for v in order if v not in found.reduction]
+    reductions = order_of_sums(schedule, found, tuple(n for n in around if n.variable in found.reduction))
+    reductions.remove(groups)
+    reductions.append(f"{groups}.group")
     steps: list[Primitive] = [
         Split(groups, row.group, f"{groups}.group", f"{groups}.inner"),
         Split(lanes, row.lanes, f"{lanes}.outer", f"{lanes}.lanes", tail="mask"),
     ]
-    found = schedule.setting.statement(statement)
-    order = [loop.variable for loop in around if loop.variable not in (lanes, groups)]
-    free = [v for v in order if v not in found.reduction]
     block, inside = f"{lanes}.outer", list[str]()
     if vectors > 1:
         steps.append(Split(block, vectors, f"{lanes}.block", f"{lanes}.vector"))
         block, inside = f"{lanes}.block", [f"{lanes}.vector"]
-    if plan.rows is not None and rows > 1:
-        name = plan.rows.variable
-        steps.append(Split(name, rows, f"{name}.block", f"{name}.row"))
-        inside.insert(0, f"{name}.row")
-        free = [f"{v}.block" if v == name else v for v in free]
+    tall = "" if plan.rows is None else plan.rows.variable
+    if rows > 1:
+        steps.append(Split(tall, rows, f"{tall}.block", f"{tall}.row"))
+        inside.insert(0, f"{tall}.row")
+        free = [f"{v}.block" if v == tall else v for v in free]
+        tall = f"{tall}.block"
     free.append(block)
-    reductions = order_of_sums(schedule, found, tuple(n for n in around if n.variable in found.reduction))
-    reductions.remove(groups)
-    reductions.append(f"{groups}.group")
+    cut = _all(schedule, steps)
+    if cut is None:
+        return None
+    whole = int(plan.groups.extent) % row.group == 0
+    if whole and plan.rows is not None and (copied or not plan.widens):
+        tiles = Tiles(around, plan.rows.variable, lanes, rows, vectors * row.lanes, tall, block, in_order=True)
+        cut, free, reductions = in_blocks(cut, found, tiles, free, reductions)
     inner = f"{groups}.inner"
-    steps.append(Reorder(*free, *reductions, *inside, f"{lanes}.lanes", inner))
+    steps = [Reorder(*free, *reductions, *inside, f"{lanes}.lanes", inner)]
     steps += [*map(Unroll, (*inside, inner)), Vectorize(f"{lanes}.lanes")]
-    steps.append(CacheWrite(statement, block, f"{statement}.cells"))
+    steps.append(CacheWrite(statement, free[-1], f"{statement}.cells"))
     steps.append(TransformLayout(plan.vector.buffer, str(_layout(plan, vectors))))
-    done = _all(schedule, steps)
-    if done is not None and plan.widens and plan.rows is not None:
-        done = wide_copy(
-            done, plan.spread, row.memory[0], f"{plan.rows.variable}.block" if rows > 1 else plan.rows.variable
-        )
-    if done is not None and int(plan.groups.extent) % row.group:
-        done = done.attempt(Partition(f"{groups}.group"))
-    return done
+    done = _all(cut, steps)
+    if done is not None and plan.widens and not copied:
+        done = wide_rows(done, plan.spread, row.memory[0], tall)
+    return done if done is None or whole else done.attempt(Partition(f"{groups}.group"))
 
 
 def _all(schedule: Schedule, steps: list[Primitive]) -> Schedule | None:

@@ -1,66 +1,62 @@
-"""Narrow elements that a tile reads one by one, for all lanes, are converted once.
+"""Narrow elements that tiles read one by one, for all lanes, are converted once.
 
-Where rows of a product are used again for every block of columns, the rows of a tile are copied in the type that the
-sum needs.
+A sum of products of 16-bit floats is one of float32. Where an operand does not move with the lanes, its elements
+would be converted and spread for every vector of columns; a copy in the wider type, made by a nest of its own in
+front, leaves a load that spreads.
 """
 
 from __future__ import annotations
 
-from tilework.dims import product
 from tilework.dtypes import DType
 from tilework.loops.expressions import Call, Load, walk
-from tilework.loops.program import Compute, Loop
+from tilework.loops.program import Compute
 from tilework.machine.cpu import CpuMachine
-from tilework.schedule.primitive import Primitive
+from tilework.recipes.cpu._packing import copyable
 from tilework.schedule.primitives.cache_read import CacheRead
 from tilework.schedule.primitives.split import Split
 from tilework.schedule.primitives.vectorize import Vectorize
 from tilework.schedule.schedule import Schedule
 
-MOST_BYTES = 1 << 15
-"""Bytes of a copy: it stays in the first cache, or streams through it from a near second one."""
-ENOUGH_USES = 4
-"""Blocks of columns from which on a copy pays."""
 
-
-def with_wide_copies(schedule: Schedule, statement: str) -> Schedule:
-    """Copy what a statement reads of narrow floating arrays, once for each of its lanes' blocks, in the wider type."""
+def with_wide_copies(schedule: Schedule, statement: str, lane: str) -> tuple[Schedule, tuple[str, ...]]:
+    """Copies of what a sum reads often of narrow floating arrays without moving along `lane`, and their statements."""
     found = schedule.setting.statement(statement)
-    around = schedule.setting.enclosing(found)
-    lanes = next((loop for loop in around if loop.kind == "vectorized"), None)
-    if lanes is None or found.reducer is None:
-        return schedule
+    made: list[str] = []
+    candidates = copyable(schedule, found)
     for load, wide in _narrow_loads(found):
-        if any(lanes.variable in entry.names() for entry in load.index):
+        if load.buffer not in candidates or any(lane in entry.names() for entry in load.index):
             continue
-        at = _place_of_copy(load, around, wide)
-        if at is not None:
-            schedule = wide_copy(schedule, load, wide, at) or schedule
-    return schedule
+        schedule, copies = whole_copy(schedule, load, wide)
+        made += copies
+    return schedule, tuple(made)
 
 
-def wide_copy(schedule: Schedule, load: Load, wide: DType, at: str) -> Schedule | None:
-    """Copy what a loop's body reads of a buffer in a wider type; None where that is not legal."""
-    copy = f"{load.buffer}.{wide}"
+def whole_copy(schedule: Schedule, load: Load, wide: DType) -> tuple[Schedule, tuple[str, ...]]:
+    """Copy an argument in a wider type, and the copy's statement; as given where that is not legal."""
+    done = schedule.attempt(CacheRead(load.buffer, "", _name(load, wide), "global", str(wide)))
+    return (schedule, ()) if done is None else (done, (_name(load, wide),))
+
+
+def wide_rows(schedule: Schedule, load: Load, wide: DType, at: str) -> Schedule | None:
+    """Copy what a loop's body reads of a buffer in a wider type, in vectors; None where that is not legal."""
+    copy = _name(load, wide)
     done = schedule.attempt(CacheRead(load.buffer, at, copy, "global", str(wide)))
-    if done is None or not isinstance(schedule.machine, CpuMachine):
-        return done
     last = f"{copy}.{len(load.index) - 1}"
-    width = schedule.machine.lanes(wide.bits)
-    if last not in done.setting.names() or (done.setting.loop(last).extent.value or width) < width:
+    if done is None or not isinstance(done.machine, CpuMachine) or last not in done.setting.names():
         return done
-    steps: list[Primitive] = [
-        Split(last, width, f"{last}.outer", f"{last}.lanes", tail="mask"),
-        Vectorize(f"{last}.lanes"),
-    ]
-    trial: Schedule | None = done
-    for step in steps:
-        trial = trial.attempt(step) if trial is not None else None
-    return trial or done
+    width, lanes = done.machine.lanes(wide.bits), f"{last}.lanes"
+    if (done.setting.loop(last).extent.value or width) < width:
+        return done
+    split = done.attempt(Split(last, width, f"{last}.outer", lanes, tail="mask"))
+    return (split.attempt(Vectorize(lanes)) if split is not None else None) or done
+
+
+def _name(load: Load, wide: DType) -> str:
+    return f"{load.buffer}.{wide}"
 
 
 def _narrow_loads(found: Compute) -> list[tuple[Load, DType]]:
-    """Loads of 16-bit floating numbers that are only used as float32, with that type."""
+    """Loads of 16-bit floating numbers that are converted, with the type that they become."""
     pairs: dict[int, tuple[Load, DType]] = {}
     for node in [node for value in found.values for node in walk(value)]:
         if not (isinstance(node, Call) and node.function == "cast" and node.dtype.is_floating):
@@ -69,16 +65,3 @@ def _narrow_loads(found: Compute) -> list[tuple[Load, DType]]:
         if isinstance(narrow, Load) and narrow.dtype.is_floating and narrow.dtype.bits < node.dtype.bits:
             pairs[id(narrow)] = (narrow, node.dtype)
     return list(pairs.values())
-
-
-def _place_of_copy(load: Load, around: tuple[Loop, ...], wide: DType) -> str | None:
-    """The loop around the outermost one that uses what is loaded again; None where a copy would not pay."""
-    moved = {name for entry in load.index for name in entry.names()}
-    position = next((p for p, loop in enumerate(around) if loop.variable not in moved and loop.kind == "serial"), None)
-    if not position:
-        return None
-    again = around[position].extent.value
-    tile = product([loop.extent for loop in around[position:] if loop.variable in moved]).value
-    if again is None or again < ENOUGH_USES or tile is None or tile * wide.itemsize > MOST_BYTES:
-        return None
-    return around[position - 1].variable

@@ -110,7 +110,7 @@ def nest(
     kinds = {loop.variable: kind(program, loop, inside) for loop in around}
     arranged = for_dot_products(schedule, statement, around, kinds, packable)
     if arranged is not None:
-        return arranged
+        return _with_copies(*arranged)
     turned = with_turned_tiles(schedule, found, around, kinds)
     if turned is not None:
         return turned
@@ -118,6 +118,8 @@ def nest(
     chosen = best_lanes(schedule, found, around, kinds, packable, candidates)
     if chosen is None:
         return schedule
+    schedule, wide = with_wide_copies(schedule, statement, chosen)
+    found = schedule.setting.statement(statement)
     schedule, copies = copied(schedule, found, chosen, candidates)
     for name, layout in layouts_for(schedule.program, found, chosen, packable).items():
         schedule = schedule.transform_layout(name, str(layout))
@@ -125,7 +127,14 @@ def nest(
     schedule = with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen, packable, copies)
     for copy in copies:
         schedule = _threads(schedule, copy.buffer)
-    return with_wide_copies(schedule, statement)
+    return _with_copies(schedule, wide)
+
+
+def _with_copies(schedule: Schedule, statements: tuple[str, ...]) -> Schedule:
+    """Treat the nests of copies."""
+    for copy in statements:
+        schedule = _threads(nest(schedule, copy), copy)
+    return schedule
 
 
 def _treated(schedule: Schedule, statement: str, apart: bool) -> tuple[Loop, ...]:
