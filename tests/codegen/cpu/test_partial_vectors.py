@@ -11,7 +11,7 @@ import pytest
 from tests.lowering.native import Native, assert_same
 from tilework.codegen.cpu.jit import Jit
 from tilework.codegen.cpu.kernel import emit_kernel
-from tilework.codegen.cpu.partial_vectors import masked_widths
+from tilework.codegen.cpu.partial_vectors import MaskedWidths, masked_widths, pieces
 from tilework.dtypes import DType, float16, float32, float64, int8, int16, uint8
 from tilework.loops.parse import parse_program
 from tilework.loops.program import LoopProgram
@@ -58,7 +58,7 @@ program guarded
         (float64, 4),
     ],
 )
-@pytest.mark.parametrize("guards", ["", " and 8*i + l - K >= 0", " and (l + K) % 3 - 1 >= 0"])
+@pytest.mark.parametrize("guards", ["", " and 8*i + l - K >= 0", " and (l + K) % 3 - 1 >= 0", " and 2 - l >= 0"])
 def test_lanes_of_any_mask(dtype: DType, lanes: int, guards: str, masked: bool) -> None:
     """First lanes, last lanes, every third one left out: those that are off are neither read nor written."""
     if not masked and machine("host").architecture != "x86":
@@ -71,9 +71,16 @@ def test_lanes_of_any_mask(dtype: DType, lanes: int, guards: str, masked: bool) 
 
 
 def test_which_machines_have_masks() -> None:
-    assert masked_widths(machine("x86-64-v3")) == {32, 64}
-    assert masked_widths(machine("x86-64-v4")) == {8, 16, 32, 64}
-    assert masked_widths(machine("aarch64")) == frozenset()
+    assert masked_widths(machine("x86-64-v3")) == MaskedWidths(frozenset((32, 64)), frozenset())
+    assert masked_widths(machine("x86-64-v4")).stores == {8, 16, 32, 64}
+    assert masked_widths(machine("aarch64")) == MaskedWidths(frozenset(), frozenset())
+
+
+@pytest.mark.parametrize("count", range(1, 65))
+def test_pieces(count: int) -> None:
+    found = pieces(count)
+    assert [lane for start, size in found for lane in range(start, start + size)] == list(range(count))
+    assert all(size & (size - 1) == 0 for _, size in found)
 
 
 @pytest.mark.parametrize(("name", "functions"), [("x86-64-v3", 2), ("x86-64-v4", 0), ("aarch64", 2)])

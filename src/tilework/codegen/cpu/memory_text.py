@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from tilework.codegen.cpu.partial_vectors import PartialVector
+from tilework.codegen.cpu.partial_vectors import MaskedWidths, PartialVector, pieces
 from tilework.codegen.cpu.words import Words, suffix, type_of
 from tilework.lowering.registers import BITS, Instruction, Value
 
 
 class MemoryText(Words):
-    """`slots` gives the argument block's slot of each ('symbol' or 'buffer', name). `masked_widths`: the element widths
-    in bits that the machine's masked instructions have. Functions that are added have names with `kernel`.
+    """`slots` gives the argument block's slot of each ('symbol' or 'buffer', name). `masked_widths`: what the
+    machine has masked instructions for. Functions that are added have names with `kernel`.
     """
 
     def __init__(
-        self, slots: dict[tuple[str, str], int], *, kernel: str, x86: bool, masked_widths: frozenset[int]
+        self, slots: dict[tuple[str, str], int], *, kernel: str, x86: bool, masked_widths: MaskedWidths
     ) -> None:
         super().__init__()
         self.slots = slots
@@ -99,7 +99,7 @@ class MemoryText(Words):
 
     def _partial(self, vector: Value, intrinsic: str, *, stores: bool) -> str | None:
         """The function that moves some lanes of such a vector, or None where the machine has an instruction."""
-        if BITS[vector.kind] in self.masked_widths:
+        if BITS[vector.kind] in (self.masked_widths.stores if stores else self.masked_widths.loads):
             return None
         name, lanes = f"{self.kernel}_{'store' if stores else 'load'}_{suffix(vector)}", vector.lanes
         size = BITS[vector.kind] // 8
@@ -136,6 +136,10 @@ class MemoryText(Words):
             one = self.temporary(f"extractelement {self.typed(value)}, i32 {only[0]}")
             self.lines.append(f"  store {element} {one}, ptr {only[1]}, align {item.extra[0]}")
             return
+        first = _first_lanes(mask)
+        if first is not None and BITS[value.kind] not in self.masked_widths.stores:
+            self._store_first(value, address, first, item.extra[0])
+            return
         full = f"@llvm.masked.store.{suffix(value)}.p0"
         self.declare(f"declare void {full}({self.type(value)}, ptr, i32, {self.type(mask)})")
         partial = self._partial(value, full, stores=True)
@@ -145,6 +149,17 @@ class MemoryText(Words):
         self.lines.append(
             f"  call void {full}({self.typed(value)}, {self.typed(address)}, i32 {item.extra[0]}, {self.typed(mask)})"
         )
+
+    def _store_first(self, value: Value, address: Value, count: int, alignment: int) -> None:
+        """Store the first lanes, 2^k of them at a time."""
+        element = type_of(value.kind)
+        for start, size in pieces(count):
+            order = ", ".join(f"i32 {lane}" for lane in range(start, start + size))
+            part = self.temporary(
+                f"shufflevector {self.typed(value)}, {self.type(value)} poison, <{size} x i32> <{order}>"
+            )
+            at = self.temporary(f"getelementptr {element}, {self.typed(address)}, i64 {start}")
+            self.lines.append(f"  store <{size} x {element}> {part}, ptr {at}, align {alignment}")
 
     def _pointers(self, base: Value, indices: Value, size: int) -> tuple[str, str]:
         kind = f"<{indices.lanes} x ptr>"
@@ -196,3 +211,11 @@ class MemoryText(Words):
             self.lines.append("  call void @llvm.x86.sse.sfence()")
         else:
             self.lines.append("  fence release")
+
+
+def _first_lanes(mask: Value) -> int | None:
+    """How many lanes a literal mask has on, where they are the first ones."""
+    if not isinstance(mask.constant, tuple):
+        return None
+    count = sum(mask.constant)
+    return int(count) if all(mask.constant[: int(count)]) else None

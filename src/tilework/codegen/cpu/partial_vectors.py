@@ -1,4 +1,4 @@
-"""Loads and stores of some lanes, for elements of which a machine has no masked instructions.
+"""Loads and stores of some lanes, where a machine has no masked instruction for them or a slow one.
 
 LLVM would write out a test and a branch for every lane, at every place. Here each kind of vector has one function, and
 where the lanes on are the first ones, which is what tails need, it moves 2^k elements at a time. Lanes that are off are
@@ -13,11 +13,34 @@ from dataclasses import dataclass
 from tilework.machine.cpu import CpuMachine
 
 
-def masked_widths(machine: CpuMachine) -> frozenset[int]:
-    """The element widths, in bits, for which the machine has masked loads and stores."""
+@dataclass(frozen=True)
+class MaskedWidths:
+    """The element widths, in bits, for which the machine has masked loads, and masked stores that are worth using."""
+
+    loads: frozenset[int]
+    stores: frozenset[int]
+
+
+def masked_widths(machine: CpuMachine) -> MaskedWidths:
+    """What the machine has. `vmaskmovps` to memory takes some 70 ns on AMD's cores (Zen 3), so AVX2 stores are none."""
+    none = frozenset[int]()
     if machine.architecture != "x86" or not machine.has("avx"):
-        return frozenset()
-    return frozenset((8, 16, 32, 64)) if machine.has("avx512bw", "avx512vl") else frozenset((32, 64))
+        return MaskedWidths(none, none)
+    if machine.has("avx512bw", "avx512vl"):
+        return MaskedWidths(frozenset((8, 16, 32, 64)), frozenset((8, 16, 32, 64)))
+    wide = frozenset((32, 64))
+    return MaskedWidths(wide, wide if machine.has("avx512f", "avx512vl") else none)
+
+
+def pieces(count: int) -> list[tuple[int, int]]:
+    """The first `count` elements as (start, 2^k), the largest first."""
+    found: list[tuple[int, int]] = []
+    done = 0
+    while done < count:
+        size = 1 << ((count - done).bit_length() - 1)
+        found.append((done, size))
+        done += size
+    return found
 
 
 @dataclass(frozen=True)

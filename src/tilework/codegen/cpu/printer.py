@@ -7,6 +7,7 @@ from collections.abc import Callable
 from tilework.codegen.cpu.gate import POLL_FUNCTION_OFFSET
 from tilework.codegen.cpu.memory_text import MemoryText
 from tilework.codegen.cpu.modules import SHARED
+from tilework.codegen.cpu.partial_vectors import MaskedWidths
 from tilework.codegen.cpu.words import suffix
 from tilework.lowering.registers import Block, Branch, Function, Instruction, Loop, Region
 
@@ -43,7 +44,7 @@ class Printer(MemoryText):
     """Prints the functions of one kernel."""
 
     def __init__(
-        self, slots: dict[tuple[str, str], int], *, kernel: str, x86: bool, masked_widths: frozenset[int]
+        self, slots: dict[tuple[str, str], int], *, kernel: str, x86: bool, masked_widths: MaskedWidths
     ) -> None:
         super().__init__(slots, kernel=kernel, x86=x86, masked_widths=masked_widths)
         self.polls = False

@@ -35,8 +35,6 @@ RUN_BYTES = 512
 """Bytes of a run in a block of its own: what memory gives and takes at once without losing time."""
 MOST_ROWS = 16
 """Rows of a tile: their lines should stay near until the next tile, even where they fall into few sets of the cache."""
-FEWEST = 3
-"""Iterations of either loop below which a gather is as good."""
 SIDE_BY_SIDE = 4
 """Vectors that are written out one after another."""
 
@@ -79,9 +77,13 @@ def turned(schedule: Schedule, found: Compute, around: tuple[Loop, ...], kinds: 
     chosen = next(iter(rows.values()), None)
     if chosen is None or any(row is not chosen for row in rows.values()):
         return None
-    if any(loop.extent.value is not None and loop.extent.value < FEWEST for loop in (lane, chosen)):
-        return None
-    return Turned(lane, chosen, tuple(rows))
+    found_loops = Turned(lane, chosen, tuple(rows))
+    smallest = zip((lane, chosen), tile_size(schedule, found, found_loops), strict=True)
+    return (
+        None
+        if any(loop.extent.value is not None and loop.extent.value < size for loop, size in smallest)
+        else found_loops
+    )
 
 
 def _walked(address: Dim, around: tuple[Loop, ...]) -> Loop | None:
@@ -142,10 +144,16 @@ def tiled(
     for buffer in loops.buffers:
         copy = f"{found.name}.{buffer}.tile"
         trial = trial.attempt(CacheRead(buffer, tiles[-1], copy, "register"))
-        if trial is None:
+        if trial is None or not _neighbours(trial, copy, f"{lane}.lanes"):
             return None
         trial = _as_lanes(trial, copy)
     return trial.unroll(f"{row}.row").attempt(Vectorize(f"{lane}.lanes"))
+
+
+def _neighbours(schedule: Schedule, copy: str, lanes: str) -> bool:
+    """Whether neighbouring lanes read neighbouring rows of a tile: no row is copied for nothing."""
+    entries = [entry for _, load in schedule.setting.readers[copy] for entry in load.index if lanes in entry.names()]
+    return all(entry.coefficient(lanes) == 1 and entry.affine_in({lanes}) for entry in entries)
 
 
 def _as_lanes(schedule: Schedule, copy: str) -> Schedule:
@@ -165,9 +173,10 @@ def _through_blocks(schedule: Schedule, found: Compute, around: tuple[Loop, ...]
     element = max(schedule.program.buffers[name].dtype.itemsize for name in loops.buffers)
     room = cache_of(schedule.machine, 2).bytes // 8 // element // len(loops.buffers)
     lanes, rows = tile_size(schedule, found, loops)
-    side = max(lanes, rows, min(RUN_BYTES // element, 1 << (math.isqrt(room).bit_length() - 1)))
-    for name in (row, lane):
-        schedule = schedule.split(name, side, f"{name}.block", f"{name}.part")
+    most = max(lanes, rows, min(RUN_BYTES // element, 1 << (math.isqrt(room).bit_length() - 1)))
+    side = _at_most(most, loops.lane.extent)
+    schedule = schedule.split(row, _at_most(most, loops.row.extent), f"{row}.block", f"{row}.part")
+    schedule = schedule.split(lane, side, f"{lane}.block", f"{lane}.part")
     schedule = schedule.split(f"{lane}.part", lanes, f"{lane}.vector", f"{lane}.lanes", tail="mask")
     others = [loop.variable for loop in around if loop.variable not in (row, lane)]
     blocks = (f"{row}.block", f"{lane}.block")
@@ -219,13 +228,13 @@ def tile_size(schedule: Schedule, found: Compute, loops: Turned) -> tuple[int, i
     rows = max(2, bits // max(read, 8))
     while rows > 2 and min(lanes, rows) * len(loops.buffers) > registers // 2:
         rows //= 2
-    return _at_most(lanes, loops.lane.extent), _at_most(rows, loops.row.extent)
+    return lanes, rows
 
 
 def _at_most(count: int, extent: Dim) -> int:
     """So many, or fewer where the loop is shorter: a power of two."""
     known = extent.value
-    return count if known is None else min(count, max(2, 1 << (known - 1).bit_length()))
+    return count if known is None else min(count, 1 << (known - 1).bit_length())
 
 
 def _large(schedule: Schedule, found: Compute) -> bool:
@@ -256,7 +265,7 @@ def _few_sets(schedule: Schedule, found: Compute, loops: Turned) -> bool:
         found_buffer = program.buffers[buffer]
         element = found_buffer.dtype.itemsize
         step = step_along(flat_address(found_buffer, index), across.variable)
-        rows = LINES * first.line_bytes // element
+        rows = min(LINES * first.line_bytes // element, across.extent.value or math.inf)
         if step is not None and way // math.gcd(step * element, way) * first.ways < rows:
             return True
     return False
