@@ -273,12 +273,13 @@ class _Lowering(Versions):
         if any(name in self.cells.layouts for name in self.written(node.body)):
             self.serial(node)
             return
-        if parallel.known_chunks(state, node) == 1:  # a function of its own costs more than it gives
+        chunks = parallel.known_chunks(state, node)
+        if chunks is not None and chunks <= 1:  # a function of its own costs more than it gives
             self.versions(node, lambda: self.serial(node))
             return
         outer = state.function
         extent = self.indices.value(node.extent)
-        chunks = parallel.chunk_count(state, self.indices, node, extent)
+        count = parallel.chunk_count(state, self.indices, node, extent)
         builder = Builder()
         inner = FunctionState(builder, outer, region=(node.variable,))
         inner.chunk, inner.chunks = builder.fresh("i32", 0, 0), builder.fresh("i32", 0, 0)
@@ -290,6 +291,6 @@ class _Lowering(Versions):
         name = f"{self.name}_r{len(self.regions)}"
         function = Function(name, builder.scopes[0].block, inner.chunk, inner.chunks, inner.captured, inner.polls)
         self.regions.append(function)
-        outer.builder.scopes[-1].block.items.append(Region(function, chunks, inner.captured))
+        outer.builder.scopes[-1].block.items.append(Region(function, count, inner.captured))
         for buffer in self.written(node.body):
             outer.epochs[buffer] = outer.epochs.get(buffer, 0) + 1
