@@ -8,10 +8,15 @@ panel larger than that is cut into chunks of the sum.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
+from tilework.dims import Dim
+from tilework.layout import Layout, Part
+from tilework.loops.expressions import Load
 from tilework.loops.program import Compute, Loop
 from tilework.machine.cpu import CpuMachine
 from tilework.recipes.cpu._access import loads_of
+from tilework.recipes.cpu._loop_order import chunk_of_lines
 from tilework.schedule.schedule import Schedule
 
 USUAL_CACHE = 1 << 19
@@ -38,11 +43,11 @@ def in_panels(
     panels: Panels,
     free: list[str],
     reductions: list[str],
-) -> tuple[Schedule, list[str], list[str]]:
+) -> tuple[Schedule, list[str], list[str]] | None:
     """The loops outside a tile in order, chunks of the sum among them, and the reductions inside it.
 
-    `found` and `around` are the statement and its loops before they were split. As given where every loop outside
-    moves the panels.
+    `found` and `around` are the statement and its loops before they were split. None where every loop outside moves the
+    panels: that is a plain product.
     """
 
     def trips(variable: str) -> int:
@@ -56,7 +61,7 @@ def in_panels(
     for variable in others:
         again *= 1 if variable in needing else trips(variable)
     if again < 2 or panels.rows not in free or panels.lanes not in free:
-        return schedule, free, reductions
+        return None
     kept, rest = _footprints(schedule, found, around, panels.lane)
     near = _second_level(schedule) // 2
     orders = (
@@ -67,15 +72,48 @@ def in_panels(
     best = min(orders, key=lambda order: order[1])[0]
     panel = kept // trips(panels.lanes)
     last = reductions[-1]
-    if best[0] != panels.lanes or panel <= near or not schedule.numerics.reassociate:
-        return schedule, best, reductions
-    if found.accumulate is not None:  # what is stored between chunks would be rounded
-        return schedule, best, reductions
-    size = _chunk(schedule.setting.loop(last).extent.value, -(-panel // near))
-    if size is None:
-        return schedule, best, reductions
-    schedule = schedule.split(last, size, f"{last}.chunk", f"{last}.part")
-    return schedule, [panels.lanes, f"{last}.chunk", *best[1:]], [*reductions[:-1], f"{last}.part"]
+    exact = found.accumulate is None  # what is stored between chunks would else be rounded
+    if best[0] == panels.lanes and panel > near and exact and schedule.numerics.reassociate:
+        size = _chunk(schedule.setting.loop(last).extent.value, -(-panel // near))
+        if size is not None:
+            schedule = schedule.split(last, size, f"{last}.chunk", f"{last}.part")
+            best = [panels.lanes, f"{last}.chunk", *best[1:]]
+            reductions = [*reductions[:-1], f"{last}.part"]
+    size = chunk_of_lines(schedule, found, around, panels.lane, last)
+    inner = reductions[-1]
+    extent = schedule.setting.loop(inner).extent.value
+    if size is not None and extent is not None and extent > size and extent % size == 0:
+        schedule = schedule.split(inner, size, f"{inner}.far", f"{inner}.near")
+        reductions = [f"{inner}.far", *reductions[:-1], f"{inner}.near"]
+    return schedule, best, reductions
+
+
+def straight_on(load: Load, shape: tuple[Dim, ...], loops: list[str], block: int) -> Layout:
+    """The layout of a constant whose last dimension lanes walk along, in blocks of `block`: the order of the loops.
+
+    A dimension that several loops walk over, with others between them, is cut as they cut it.
+    """
+    last = len(shape) - 1
+    parts: list[tuple[int, Part]] = []
+    for d, entry in enumerate(load.index[:last]):
+        names = sorted((v for v in entry.names() if v in loops), key=loops.index)
+        places = [loops.index(v) for v in names]
+        steps = [entry.coefficient(v) for v in names]
+        # digits of the position: each ends where the next loop is not the next inside
+        ends = [i for i in range(len(names)) if i == len(names) - 1 or places[i + 1] != places[i] + 1]
+        digits = [steps[i] for i in ends]
+        extent = shape[d].value
+        whole = all(a > b > 0 and a % b == 0 for a, b in pairwise(digits)) and digits[-1:] == [1]
+        if not whole or extent is None or extent % digits[0] or entry.constant:
+            parts.append((max(places, default=-1), Part(d)))
+            continue
+        parts.append((places[ends[0]], Part(d)))
+        parts += [
+            (places[end], Part(d, before // step))
+            for end, (before, step) in zip(ends[1:], pairwise(digits), strict=True)
+        ]
+    parts.sort(key=lambda part: part[0])
+    return Layout(last + 1, (Part(last), *(part for _, part in parts), Part(last, block)))
 
 
 def _chunk(extent: int | None, wanted: int) -> int | None:

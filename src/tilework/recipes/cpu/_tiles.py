@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from tilework.layout import Layout, Part
 from tilework.loops.program import Compute, Loop, LoopProgram
 from tilework.recipes.cpu._access import buffers_of, loads_of
 from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._packing import Copy, arranged
-from tilework.recipes.cpu._panels import Panels, in_panels
+from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
 from tilework.recipes.cpu._tile_sizes import VECTORS, tile_sizes
 from tilework.recipes.cpu._windows import window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
@@ -86,15 +85,17 @@ def with_lanes(
         trial = trial.split(row.variable, rows, f"{row.variable}.block", f"{row.variable}.row")
         free = [f"{row.variable}.block" if v == row.variable else v for v in free]
         vectors = (f"{row.variable}.row", *vectors)
+    panelled = None
     if row is not None:
         panels = Panels(chosen, f"{row.variable}.block" if rows > 1 else row.variable, outer)
-        trial, free, reductions = in_panels(trial, found, around, panels, free, reductions)
+        panelled = in_panels(trial, found, around, panels, free, reductions)
+        trial, free, reductions = panelled or (trial, free, reductions)
     if row is not None and two_steps(trial.setting.loop(reductions[-1])):
         last = reductions.pop()
         trial = trial.split(last, 2, f"{last}.pair", f"{last}.step")
         reductions.append(f"{last}.pair")
         vectors = (f"{last}.step", *vectors)
-    if not lanes_reduce:
+    if not lanes_reduce and panelled is None:
         name = row.variable if row is not None else ""
         ordered = packable | {copy.buffer for copy in copies}
         straight = {load.buffer for load in loads_of(found) if any(chosen in entry.names() for entry in load.index)}
@@ -135,9 +136,7 @@ def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packab
             continue
         if lanes not in load.index[last].names() or any(lanes in entry.names() for entry in load.index[:last]):
             continue
-        inside = [max((loops.index(v) for v in entry.names() if v in loops), default=-1) for entry in load.index[:last]]
-        order = sorted(range(last), key=lambda d, inside=inside: inside[d])
-        layout = Layout(last + 1, (Part(last), *(Part(d) for d in order), Part(last, block)))
+        layout = straight_on(load, shape, loops, block)
         schedule = schedule.attempt(TransformLayout(load.buffer, str(layout))) or schedule
     return schedule
 
