@@ -259,13 +259,9 @@ EMPTY = Sequence(())
 
 def children(node: Node) -> tuple[Node, ...]:
     """The nodes directly below a node, in order."""
-    match node:
-        case Sequence(children=nodes):
-            return nodes
-        case Loop(body=body) | Storage(body=body) | Intrinsic(body=body):
-            return (body,)
-        case _:
-            return ()
+    if isinstance(node, Sequence):
+        return node.children
+    return (node.body,) if isinstance(node, (Loop, Storage, Intrinsic)) else ()
 
 
 def sequence(*nodes: Node) -> Node:
@@ -309,9 +305,24 @@ def _below(node: Node) -> tuple[Node, ...]:
     found: tuple[Node, ...] | None = node.__dict__.get("_below")
     if found is None:
         old = children(node)
-        found = (node, *_below(old[0])) if len(old) == 1 else (node, *(n for child in old for n in _below(child)))
+        nodes: list[Node] = [node]
+        for child in old:
+            nodes.extend(_below(child))
+        found = tuple(nodes)
         if old:
             node.__dict__["_below"] = found
+    return found
+
+
+def _parents(root: Node) -> dict[int, Node]:
+    """The node above each node of a tree, by identity (above its first occurrence). Kept with the root."""
+    found: dict[int, Node] | None = root.__dict__.get("_parents")
+    if found is None:
+        found = {}
+        for node in _below(root):
+            for child in children(node):
+                found.setdefault(id(child), node)
+        root.__dict__["_parents"] = found
     return found
 
 
@@ -334,18 +345,25 @@ def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
 
 def replace_node(root: Node, old: Node, new: Node) -> Node:
     """The tree with the very node `old` replaced."""
+    return _replaced(root, old, new) if old in _below(root) else root
+
+
+def _replaced(root: Node, old: Node, new: Node) -> Node:
+    """As `replace_node`, where `old` is known to be in the tree."""
     if root is old:
         return new
-    if old not in _below(root):
-        return root
-    return with_children(root, tuple(replace_node(child, old, new) for child in children(root)))
+    if not isinstance(root, Sequence):
+        return with_children(root, tuple(_replaced(child, old, new) for child in children(root)))
+    return sequence(*(_replaced(child, old, new) if old in _below(child) else child for child in root.children))
 
 
 def path(root: Node, target: Node) -> tuple[Node, ...]:
     """Nodes from the root down to `target` (both included); empty when it is not below the root."""
-    if target not in _below(root):
-        return ()
-    found = [root]
-    while found[-1] is not target:
-        found.append(next(child for child in children(found[-1]) if target in _below(child)))
-    return tuple(found)
+    above = _parents(root)
+    found = [target]
+    while (last := found[-1]) is not root:
+        parent = above.get(id(last))
+        if parent is None:
+            return ()
+        found.append(parent)
+    return tuple(reversed(found))

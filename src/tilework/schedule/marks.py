@@ -7,7 +7,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Literal
 
-from tilework.loops.program import Loop, LoopProgram, Node, Storage, path, walk
+from tilework.loops.program import Buffer, Loop, LoopProgram, Node, Storage, children, path, walk
 from tilework.numerics import Numerics
 from tilework.schedule.footprint import touched_buffers
 from tilework.schedule.iterators import kind
@@ -116,10 +116,17 @@ def _what(mark: Mark) -> str:
 
 
 def marks_after(before: LoopProgram, after: LoopProgram, numerics: Numerics) -> Verdict:
-    """Whether every mark that was legal before a step still is; nodes of the answer are those before the step."""
+    """Whether every mark that was legal before a step still is; nodes of the answer are those before the step.
+
+    Loops that the step left as they were, in the same surroundings, are not asked again.
+    """
+    stood, stand = _surroundings(before.body), _surroundings(after.body)
+    changed = {name for name, buffer in after.buffers.items() if before.buffers.get(name) != buffer}
     old = {n.variable: n for n in walk(before.body) if isinstance(n, Loop)}
     for loop in [n for n in walk(after.body) if isinstance(n, Loop)]:
         if loop.kind not in ("parallel", "vectorized", "unrolled"):
+            continue
+        if stood.get(id(loop)) == stand[id(loop)] and not (changed and changed & touched_buffers(loop)):
             continue
         verdict = mark_verdict(after, numerics, loop, loop.kind)
         if verdict.legal:
@@ -131,3 +138,18 @@ def marks_after(before: LoopProgram, after: LoopProgram, numerics: Numerics) -> 
         reason = f"the {loop.kind} loop {loop.variable} would no longer be legal: {verdict.reason}"
         return replace(verdict, reason=reason, nodes=tuple(nodes), alternative="")
     return LEGAL
+
+
+def _surroundings(body: Node) -> dict[int, tuple[tuple[str, ...], tuple[Buffer, ...]]]:
+    """What the verdict on each loop depends on around it, by identity: kinds of loops, and storage of one thread."""
+    found: dict[int, tuple[tuple[str, ...], tuple[Buffer, ...]]] = {}
+    stack: list[tuple[Node, tuple[str, ...], tuple[Buffer, ...]]] = [(body, (), ())]
+    while stack:
+        node, kinds, private = stack.pop()
+        if isinstance(node, Loop):
+            found[id(node)] = kinds, private
+            kinds = (*kinds, node.kind)
+        elif isinstance(node, Storage) and node.buffer.scope in PRIVATE:
+            private = (*private, node.buffer)
+        stack.extend((child, kinds, private) for child in children(node))
+    return found
