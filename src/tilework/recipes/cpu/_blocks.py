@@ -70,15 +70,17 @@ def in_blocks(schedule: Schedule, found: Compute, tiles: Tiles, free: list[str],
     if 2 * depth * extents[tiles.lane] * element <= second:
         return given
     times = usual(schedule, product([loop.extent for loop in tiles.around if loop.variable in batch]))
+    exact = found.accumulate is None  # what is stored between chunks would else be rounded
     if not tiles.in_order and extents.get(tiles.row, 1) < REUSE:
-        if not comes_from_memory(schedule.machine, depth * extents[tiles.lane] * element):
+        if not exact or not comes_from_memory(schedule.machine, depth * extents[tiles.lane] * element):
             return given
         return _read_once(given, tiles, batch, depth, -(-extents[tiles.lane] * element // SLICE_BYTES), times)
     if not tiles.row:
         return given
     high, wide = -(-extents[tiles.row] // tiles.rows), -(-extents[tiles.lane] // tiles.columns)
     groups = -(-GROUPS // times)
-    schedule, chunks, reductions = _chunks(schedule, reductions, -(-4 * depth * tiles.columns * element // second))
+    pieces = -(-4 * depth * tiles.columns * element // second) if exact else 1
+    schedule, chunks, reductions = _chunks(schedule, reductions, pieces)
     chunk = depth if not chunks else -(-depth // usual(schedule, schedule.setting.loop(chunks[0]).extent))
     band = max(FEWEST, 2 * second // (5 * chunk * element * tiles.rows))
     if wide < groups:

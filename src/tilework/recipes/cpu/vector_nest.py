@@ -29,6 +29,7 @@ from tilework.recipes.cpu._dot_products import for_dot_products, tensorised
 from tilework.recipes.cpu._lanes import best_lanes
 from tilework.recipes.cpu._packing import copied, copyable
 from tilework.recipes.cpu._stages import distributed, nests_inside, outermost_loops, own_loops, together, worth_inlining
+from tilework.recipes.cpu._tails import other_pieces, tails_apart
 from tilework.recipes.cpu._tiles import with_lanes
 from tilework.recipes.cpu._transposes import with_turned_tiles
 from tilework.recipes.cpu._wide_copies import with_wide_copies
@@ -36,6 +37,7 @@ from tilework.schedule.iterators import kind
 from tilework.schedule.nests import each_nest
 from tilework.schedule.primitives.compute_inline import ComputeInline
 from tilework.schedule.primitives.fuse import Fuse
+from tilework.schedule.primitives.parallel import Parallel
 from tilework.schedule.rewriting import band
 from tilework.schedule.schedule import Schedule
 
@@ -87,7 +89,7 @@ def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset
             schedule = nest(schedule, statement, packable, apart=True)
     else:
         schedule = nest(schedule, tops[-1], packable)
-    return tensorised(_threads(schedule, tops[-1]))
+    return tensorised(_all_threads(schedule, tops[-1]))
 
 
 # -- one nest ----------------------------------------------------------------------------------------------------------
@@ -126,7 +128,9 @@ def nest(
     found = schedule.setting.statement(statement)
     schedule = with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen, packable, copies)
     for copy in copies:
-        schedule = _threads(schedule, copy.buffer)
+        schedule = _all_threads(tails_apart(schedule, copy.buffer), copy.buffer)
+    if found.reduction and not apart:
+        schedule = tails_apart(schedule, statement)
     return _with_copies(schedule, wide)
 
 
@@ -142,6 +146,14 @@ def _treated(schedule: Schedule, statement: str, apart: bool) -> tuple[Loop, ...
     if not around:
         return ()
     return own_loops(around, schedule.setting.statement(statement)) if apart else band(around[0])
+
+
+def _all_threads(schedule: Schedule, statement: str) -> Schedule:
+    """Make every piece of a statement's nest parallel."""
+    schedule = _threads(schedule, statement)
+    for piece in other_pieces(schedule, statement):
+        schedule = schedule.attempt(Parallel(piece.variable)) or schedule
+    return schedule
 
 
 def _threads(schedule: Schedule, statement: str) -> Schedule:

@@ -1,0 +1,49 @@
+"""The partial tiles at the ends of a product's rows and columns, apart from the whole ones.
+
+Whole tiles then have no guards, and partial ones are as small as they are: no row is tested inside the sum, masks are
+constants, vectors that hold nothing are gone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilework.loops.program import Loop, Node, children, statements, walk
+from tilework.schedule.iterators import kind
+from tilework.schedule.primitives.partition import Partition
+from tilework.schedule.schedule import Schedule
+
+BUDGET = 400
+"""Nodes that a program may have afterwards: every piece is generated."""
+
+
+def tails_apart(schedule: Schedule, statement: str) -> Schedule:
+    """Cut a nest in tiles at its partial tiles, where all its extents are known (and none is empty)."""
+    found = schedule.setting.statement(statement)
+    around = [loop for loop in schedule.setting.enclosing(found) if loop.extent != 1]
+    if not around or not found.guards or any((loop.extent.value or 0) < 1 for loop in around):
+        return schedule
+    if around[0].kind != "serial" or not any(loop.kind == "unrolled" for loop in around):
+        return schedule
+    return schedule.attempt(Partition(around[0].variable, BUDGET)) or schedule
+
+
+def other_pieces(schedule: Schedule, statement: str) -> list[Loop]:
+    """The outermost loops of pieces of a statement's nest whose iterations threads may share and do not yet."""
+    return [
+        loop
+        for loop in _outermost(schedule.program.body)
+        if loop.kind == "serial"
+        and any(found.name == statement for found in statements(loop))
+        and not any(isinstance(node, Loop) and node.kind == "parallel" for node in walk(loop))
+        and kind(schedule.program, loop) == "independent"
+    ]
+
+
+def _outermost(node: Node) -> Iterator[Loop]:
+    """The outermost loops of more than one iteration."""
+    if isinstance(node, Loop) and node.extent != 1:
+        yield node
+    else:
+        for child in children(node):
+            yield from _outermost(child)
