@@ -23,6 +23,7 @@ from tilework.loops.verify import verify
 from tilework.machine.finder import machine
 from tilework.numerics import Level
 from tilework.ops.builder import GraphBuilder
+from tilework.ops.registry import operator
 from tilework.runtime.context import Context, ContextOptions
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -210,6 +211,31 @@ def test_instructions_of_other_machines(target: str, first: DType, second: DType
         text = emit_assembly(kernel.kernel.ir, machine(target))
         assert re.search(pattern, text)
         assert never is None or not re.search(never, text)
+
+
+@pytest.mark.parametrize(("padding", "stride"), [(0, 1), (1, 1), (1, 2)])
+@pytest.mark.parametrize("kinds", [(U8, S8), (S8, S8), (BF16, BF16)], ids=str)
+def test_convolutions_with_channels_last(kinds: tuple[DType, DType], padding: int, stride: int) -> None:
+    random = np.random.default_rng(7)
+    image, weights = draw(random, kinds[0], (2, 5, 6, 11)), draw(random, kinds[1], (21, 11, 3, 3))
+    builder = GraphBuilder("convolution")
+    x = builder.input("x", kinds[0], *image.shape)
+    y = builder.apply_one(
+        "convolution", x, builder.constant(weights, "w"), window_strides=(stride,) * 2, padding=((padding,) * 2,) * 2,
+        input_dimensions=(0, 3, 1, 2), output_dimensions=(0, 3, 1, 2),
+    )  # fmt: skip
+    made = builder.build([y])
+    (node,) = made.nodes
+    (wanted,) = operator("convolution").reference([image, weights], node.attributes, [node.outputs[0].tensor])
+    (result,) = compile_graph(made, None, contexts()[1])(image)
+    assert np.array_equal(result, wanted)
+    done = lower_graph(made, CompileOptions(machine="znver4"))
+    assert instructions(done)
+    (kernel,) = done.kernels
+    packed = next(iter(kernel.packed(done.graph).values())).array
+    there = np.zeros_like(result)
+    interpret(kernel.program, {"x0": image, "x1": packed, "v0": there})
+    assert np.array_equal(there, wanted)
 
 
 def test_strict_sums_keep_their_order() -> None:

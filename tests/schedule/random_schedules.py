@@ -317,6 +317,21 @@ program tiled_temporary
     serial k < {B}
       out: out[i, k] = t[i, k] * t[i, k]
 """,
+    "groups": """
+program groups
+  read a: float32[{A}, 2]
+  read b: float32[{B}, 4, 2]
+  write c: float32[{A}, {B}, 4]
+
+  serial i < {A}
+    serial j < {B}
+      serial k < 4
+        c.init: c[i, j, k] = 0.0
+    serial p < {B}
+      serial l < 4
+        serial g < 2
+          c: c[i, p, l] += a[i, g] * b[p, l, g]  over g
+""",
     "pieces": """
 program pieces
   read a: float32[{A}, 4]
@@ -362,7 +377,7 @@ SYMBOLIC = (
 
 
 FITTING = {
-    "tensorize": ("pieces",),
+    "tensorize": ("pieces", "groups"),
     "store_at": ("stencil", "stencil_2d", "blur", "padded_stages"),
     "compute_at": ("stencil", "stencil_2d", "blur", "padded_stages", "chain", "group", "softmax"),
     "rfactor": ("product", "row_maximum", "convolution", "convolution_2d"),
@@ -480,12 +495,16 @@ class Drawer:
             "fuse_into_store": lambda: self._consumer(program, stages, stages, True),
             "set_scope": lambda: (pick(temporaries or buffers), scope, pick(["", *variables])),
             "partition": lambda: (pick(["", *variables]), int(rng.choice([50, 2000]))),
-            "tensorize": lambda: (
-                pick([n.variable for n in loops if n.extent == 2 and not isinstance(n.body, Loop)] or variables),
-                pick(["multiply_add", "copy"]),
-            ),
+            "tensorize": lambda: self._instruction(loops, variables),
         }
         return primitive_named(name)(*make[name]())
+
+    def _instruction(self, loops: list[Loop], variables: list[str]) -> tuple[str, str]:
+        nests = [n.variable for n in loops if n.extent == 4 and isinstance(n.body, Loop)]
+        if nests and self._rng.random() < 0.7:
+            return str(self._rng.choice(nests)), "dot"
+        single = [n.variable for n in loops if n.extent == 2 and not isinstance(n.body, Loop)]
+        return str(self._rng.choice(single or variables)), str(self._rng.choice(["multiply_add", "copy"]))
 
     def _order(self, loops: list[Loop]) -> tuple[str, ...]:
         names = [n.variable for n in loops] or ["none"]
