@@ -16,6 +16,9 @@ from tilework.compiler.options import CompileOptions
 from tilework.errors import CallError, OutOfMemoryError, RunError
 from tilework.graph.graph import GraphSignature, InputPolicy, OutputPolicy
 from tilework.ops.builder import GraphBuilder
+from tilework.plan.parse import parse_plan
+from tilework.plan.steps import KernelStep
+from tilework.plan.text import plan_text
 from tilework.runtime.executable import Executable
 
 
@@ -202,6 +205,11 @@ def test_of_nodes_in_one_kernel_the_one_that_faults_is_named(checked: bool) -> N
         assert caught.value.code == 1801
         return caught.value.where
 
+    (step,) = f.plan.segments[0].steps
+    (again,) = parse_plan(plan_text(f.plan)).segments[0].steps
+    assert isinstance(step, KernelStep)
+    assert isinstance(again, KernelStep)
+    assert again.fault_origins == step.fault_origins != ()
     assert blamed(6, 0) == "places/Gather"
     assert blamed(7, 0) == "words/Gather"
     assert blamed(4, 2) == "kinds/GatherND"
