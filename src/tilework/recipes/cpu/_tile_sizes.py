@@ -15,12 +15,14 @@ LONG = 5040
 """What stands for an extent that is not known: all small sizes divide it."""
 
 
-def tile_sizes(machine: Machine | None, rows: int | None, pieces: int | None) -> tuple[int, int]:
+def tile_sizes(
+    machine: Machine | None, rows: int | None, pieces: int | None, *, powers: bool = False
+) -> tuple[int, int]:
     """Rows and vectors of a tile whose rows use the same vectors, for so many rows and vectors in all (None: any).
 
     The sums, the vectors kept and the one element at hand have to fit in registers. Among the sizes that do, the one
     under which all tiles together take the fewest cycles, those at the ends, which are smaller, included; of equals the
-    one with fewest loads.
+    one with fewest loads. With `powers`, rows are a power of two.
     """
     registers = machine.vector_registers if machine is not None else 16
     pipes = machine.fma_pipes if isinstance(machine, CpuMachine) else 2
@@ -31,6 +33,8 @@ def tile_sizes(machine: Machine | None, rows: int | None, pieces: int | None) ->
             used = tall * vectors + vectors + 1
             if used > registers:
                 break
+            if powers and tall & (tall - 1):
+                continue
             cycles = sum(
                 count * many * _cycles(high, wide, pipes, latency)
                 for high, count in _parts(rows, tall)

@@ -10,6 +10,7 @@ from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._packing import Copy, arranged
 from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
 from tilework.recipes.cpu._tile_sizes import VECTORS, tile_sizes
+from tilework.recipes.cpu._turned_results import run_along_rows, with_turned_results, writes_count
 from tilework.recipes.cpu._windows import window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.reorder import Reorder
@@ -62,10 +63,16 @@ def with_lanes(
         reordered = trial.attempt(Reorder(*(outer if v == chosen else v for v in order), inner))
         return (reordered.attempt(Vectorize(inner)) if reordered is not None else None) or schedule
     # a tile of several rows and vectors: sums then do not wait for each other, and what is loaded is used again
+    turned = False
     row = None if lanes_reduce else _rows(schedule.program, found, around, kinds, chosen)
     pieces = trial.setting.loop(outer).extent.value
     if row is not None:
         rows, count = tile_sizes(schedule.machine, row.extent.value, pieces)
+        turned = run_along_rows(schedule.program, found, row, chosen) and (
+            rows & (rows - 1) == 0 or writes_count(found, around, lanes)
+        )
+        if turned:
+            rows, count = tile_sizes(schedule.machine, row.extent.value, pieces, powers=True)
     else:
         window = None if lanes_reduce else window_of(found, around, kinds, chosen)
         if window is not None:
@@ -107,16 +114,20 @@ def with_lanes(
     if reordered is None:
         return schedule
     trial = reordered
-    for vector in vectors:
-        trial = trial.unroll(vector)
-    vectorised = trial.attempt(Vectorize(inner))
-    if vectorised is None:
-        return schedule
-    axes = (*vectors, inner) if lanes_reduce else ()
     above = schedule.setting.enclosing(around[0])
     at = free[-1] if free else above[-1].variable if above else ""
-    cells = CacheWrite(found.name, at, f"{found.name}.cells", axes)
-    done = vectorised.attempt(cells) or vectorised
+    done = None
+    if turned and row is not None and rows > 1:
+        done = with_turned_results(trial, found.name, at, vectors, f"{row.variable}.row", inner)
+    if done is None:
+        for vector in vectors:
+            trial = trial.unroll(vector)
+        vectorised = trial.attempt(Vectorize(inner))
+        if vectorised is None:
+            return schedule
+        axes = (*vectors, inner) if lanes_reduce else ()
+        cells = CacheWrite(found.name, at, f"{found.name}.cells", axes)
+        done = vectorised.attempt(cells) or vectorised
     if lanes_reduce:
         return done
     done = _in_order(done, found.name, inner, count * lanes, packable)
