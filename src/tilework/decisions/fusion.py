@@ -2,13 +2,16 @@
 
 Walking from the outputs back, a node whose results are only read inside one region joins that region when recomputing
 it there costs nothing: its reader is itself a map over elements, or reads every element once (a reduction), or the node
-only moves elements that an index can follow. A later stage of the design decides by predicted time instead.
+only moves elements that an index can follow. A reduction of rows joins a region that goes over the same rows again: one
+walk then does both while a row is near. A later stage of the design decides by predicted time instead.
 """
 
 from __future__ import annotations
 
 from tilework.candidates.region import Region, region_of
+from tilework.dims import product
 from tilework.graph.graph import Graph, Node
+from tilework.ops._attributes import integers_of
 from tilework.ops.registry import operator
 
 _MOVES = frozenset(("transpose", "broadcast_in_dim", "slice", "convert"))
@@ -19,6 +22,8 @@ _MAPS = frozenset(
 """Operators that, like the elementwise ones, compute each element of their result on its own."""
 _READ_ONCE = frozenset(("reduce", "arg_reduce"))
 """Reductions that read each element of their operand once."""
+NEAR = 1 << 16
+"""Elements of a row that are still near when it has been walked over once: they fit a second-level cache."""
 LARGEST = 64
 """Nodes beyond which a region's code grows for no gain."""
 
@@ -61,11 +66,26 @@ def _reader_region(graph: Graph, node: Node, root_of: dict[str, Node]) -> Node |
 def _may_join(graph: Graph, node: Node, root: Node) -> bool:
     if operator(root.operator).view:
         return False
+    if _reduces_rows(graph, node, root):
+        return True
     if not is_map(node):
         return False
     if is_map(root) or root.operator in _READ_ONCE:
         return not (operator(node.operator).view and _aliases(graph, node))
     return node.operator in _MOVES
+
+
+def _reduces_rows(graph: Graph, node: Node, root: Node) -> bool:
+    """Whether a node reduces rows (the last dimensions) that are near enough, and the root goes over the same rows."""
+    if node.operator != "reduce" or not (is_map(root) or root.operator in _READ_ONCE):
+        return False
+    shape = graph.values[node.inputs[0]].tensor.shape
+    walked = graph.values[root.inputs[0]] if root.operator in _READ_ONCE else root.outputs[0]
+    reduced = integers_of(node.attributes, "dimensions")
+    row = shape[len(shape) - len(reduced) :]
+    last = bool(row) and len(row) < len(shape) and sorted(reduced) == list(range(len(shape) - len(row), len(shape)))
+    elements = product(row).value
+    return last and walked.tensor.shape == shape and (elements is None or elements <= NEAR)
 
 
 def _aliases(graph: Graph, node: Node) -> bool:

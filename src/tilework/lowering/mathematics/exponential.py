@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from tilework import dtypes
-from tilework.loops.expressions import Expression, call, constant
+from tilework.loops.expressions import Call, Constant, Expression, call, constant
 from tilework.lowering.mathematics.pieces import (
     clamp,
     fma,
@@ -98,7 +98,26 @@ def reduced(x: Expression) -> tuple[Expression, Expression, Expression]:
 def exp(x: Expression, *, numerics: Numerics) -> Expression:
     """e^x within 1 ULP; 0 and infinity where the result is."""
     del numerics
-    return exp_scaled(x, 0)
+    return _exp_of_negative(x) if _never_positive(x) else exp_scaled(x, 0)
+
+
+def _never_positive(x: Expression) -> bool:
+    """Whether the form of an expression shows that it is at most 0 (or NaN)."""
+    if not isinstance(x, Call):
+        return False
+    if x.function == "minimum":
+        return any(isinstance(a, Constant) and a.value <= 0 for a in x.arguments)
+    (inner, *_) = x.arguments
+    return x.function == "negate" and isinstance(inner, Call) and inner.function == "absolute"
+
+
+def _exp_of_negative(x: Expression) -> Expression:
+    """e^x for x <= 0 (or NaN): nothing overflows, and 2^(n + 64) is never denormal, so 2^-64 after it rounds once."""
+    c = _constants(x)
+    x = call("maximum", x, c.least)
+    n, power = nearest_power(x, _LOG2_E, 64)
+    p = _less_one(fma(n, -c.low, fma(n, -c.high, x)), c)
+    return fma(p, power, power) * 2.0**-64
 
 
 def exp_scaled(x: Expression, shift: int) -> Expression:

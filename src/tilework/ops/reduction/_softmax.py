@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,10 +10,11 @@ from typing import Any
 import numpy as np
 
 from tilework.compute.notation import Axis, Stage
+from tilework.dtypes import DType
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
-from tilework.loops.expressions import Expression, call
-from tilework.loops.program import Buffer
+from tilework.loops.expressions import Expression, Parameter, call, constant
+from tilework.loops.program import Buffer, Reducer
 from tilework.loops.reducers import reducer
 from tilework.ops._stages import accumulator, axes, load
 from tilework.ops.operator import Array, Counts
@@ -35,16 +37,33 @@ def infer_softmax(
 class Normalisation:
     """The stages that find, for every row, the maximum and the sum of exponentials; and a point of the last stage."""
 
-    stages: tuple[Stage, Stage]
+    stages: tuple[Stage, ...]
     points: tuple[Axis, ...]
+    row: tuple[Axis, ...]
+    """The point's row."""
     shifted: Expression
     """The element at the point less the row's maximum, in the wide type."""
-    total: Expression
-    """The row's sum of exponentials, in the wide type."""
+    exponential: Expression
+    """e to that: read from where the sum's terms are, with `keep`."""
+    total: Buffer
+    """Each row's sum of exponentials, in the wide type."""
 
 
-def normalisation(operand: Buffer, result: Buffer, dimension: int) -> Normalisation:
-    """Rows along a dimension, kept in float32 where the type is narrower."""
+def _larger(dtype: DType) -> Reducer:
+    """The larger of two, in one instruction where `maximum` takes three: which of them is NaN is not looked for.
+
+    A NaN in a row is found all the same: its own exponential is NaN, and so is the sum.
+    """
+    left, right = Parameter("left", dtype), Parameter("right", dtype)
+    larger = call("select", call("greater", left, right), left, right)
+    return Reducer("larger", (left,), (right,), (larger,), (constant(-math.inf, dtype),))
+
+
+def normalisation(operand: Buffer, result: Buffer, dimension: int, *, keep: bool) -> Normalisation:
+    """Rows along a dimension, kept in float32 where the type is narrower.
+
+    `keep`: the exponentials are a stage of their own, for a result that needs each of them once more.
+    """
     wide = accumulator(operand.dtype)
     rows_shape = operand.shape[:dimension] + operand.shape[dimension + 1 :]
     largest = Buffer(f"{result.name}.maximum", rows_shape, wide)
@@ -53,20 +72,31 @@ def normalisation(operand: Buffer, result: Buffer, dimension: int) -> Normalisat
 
     rows = axes(f"{result.name}.maximum", rows_shape)
     (inner,) = axes(f"{result.name}.maximum", extent, "k", "reduction")
-    pick = reducer("maximum", wide)
+    pick = _larger(wide)
     element = load(operand, (*rows[:dimension], inner, *rows[dimension:]), wide)
     find = Stage(f"{result.name}.find_maximum", (largest,), (*rows, inner), (element,), None, pick, pick.identity)
-
-    rows = axes(f"{result.name}.total", rows_shape)
-    (inner,) = axes(f"{result.name}.total", extent, "k", "reduction")
-    sums = reducer("sum", wide)
-    term = load(operand, (*rows[:dimension], inner, *rows[dimension:]), wide) - load(largest, rows)
-    add = Stage(f"{result.name}.add", (total,), (*rows, inner), (call("exp", term),), None, sums, sums.identity)
 
     points = axes(result.name, result.shape)
     row = (*points[:dimension], *points[dimension + 1 :])
     shifted = load(operand, points, wide) - load(largest, row)
-    return Normalisation((find, add), points, shifted, load(total, row))
+    stages = [find]
+
+    rows = axes(f"{result.name}.total", rows_shape)
+    (inner,) = axes(f"{result.name}.total", extent, "k", "reduction")
+    sums = reducer("sum", wide)
+    place = (*rows[:dimension], inner, *rows[dimension:])
+    if keep:
+        powers = Buffer(f"{result.name}.powers", operand.shape, wide)
+        there = axes(powers.name, operand.shape)
+        below = load(operand, there, wide) - load(largest, (*there[:dimension], *there[dimension + 1 :]))
+        value = call("exp", call("minimum", below, 0.0))
+        stages.append(Stage(f"{result.name}.raise", (powers,), there, (value,)))
+        term, exponential = load(powers, place), load(powers, points)
+    else:
+        term = call("exp", call("minimum", load(operand, place, wide) - load(largest, rows), 0.0))
+        exponential = call("exp", shifted)
+    stages.append(Stage(f"{result.name}.add", (total,), (*rows, inner), (term,), None, sums, sums.identity))
+    return Normalisation(tuple(stages), points, row, shifted, exponential, total)
 
 
 def numpy_normalisation(operand: Array, attributes: Mapping[str, Any]) -> tuple[Array, Array]:

@@ -14,6 +14,7 @@ from tilework.graph.types import TensorType, ValueType
 from tilework.loops.expressions import call, cast
 from tilework.loops.program import Buffer
 from tilework.ops._attributes import integer_of
+from tilework.ops._stages import load
 from tilework.ops.definitions import computation
 from tilework.ops.operator import Array, Counts, Operator, PrecisionFacts
 from tilework.ops.reduction._softmax import infer_softmax, normalisation, numpy_normalisation, softmax_counts
@@ -37,8 +38,8 @@ class LogSoftmax(Operator):
         symbols: Sequence[Symbol] = (),
     ) -> Computation:  # fmt: skip
         (operand,), (result,) = operands, results
-        found = normalisation(operand, result, integer_of(attributes, "dimension"))
-        value = cast(found.shifted - call("log", found.total), result.dtype)
+        found = normalisation(operand, result, integer_of(attributes, "dimension"), keep=False)
+        value = cast(found.shifted - call("log", load(found.total, found.row)), result.dtype)
         last = Stage(f"{result.name}.{self.name}", (result,), found.points, (value,))
         return computation(self.name, operands, results, [*found.stages, last], symbols)
 

@@ -11,9 +11,10 @@ from tilework.compute.notation import Computation, Stage
 from tilework.dims import Symbol
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
-from tilework.loops.expressions import call, cast
+from tilework.loops.expressions import cast, constant
 from tilework.loops.program import Buffer
 from tilework.ops._attributes import integer_of
+from tilework.ops._stages import axes, load
 from tilework.ops.definitions import computation
 from tilework.ops.operator import Array, Counts, Operator, PrecisionFacts
 from tilework.ops.reduction._softmax import infer_softmax, normalisation, numpy_normalisation, softmax_counts
@@ -37,10 +38,15 @@ class Softmax(Operator):
         symbols: Sequence[Symbol] = (),
     ) -> Computation:  # fmt: skip
         (operand,), (result,) = operands, results
-        found = normalisation(operand, result, integer_of(attributes, "dimension"))
-        value = cast(call("exp", found.shifted) / found.total, result.dtype)
+        found = normalisation(operand, result, integer_of(attributes, "dimension"), keep=True)
+        # a row's sum is between 1 and the row's length: its reciprocal is neither denormal nor infinite
+        share = Buffer(f"{result.name}.share", found.total.shape, found.total.dtype)
+        rows = axes(share.name, share.shape)
+        one = constant(1, share.dtype)
+        divide = Stage(f"{result.name}.divide", (share,), rows, (one / load(found.total, rows),))
+        value = cast(found.exponential * load(share, found.row), result.dtype)
         last = Stage(f"{result.name}.{self.name}", (result,), found.points, (value,))
-        return computation(self.name, operands, results, [*found.stages, last], symbols)
+        return computation(self.name, operands, results, [*found.stages, divide, last], symbols)
 
     def reference(
         self, operands: Sequence[Array], attributes: Mapping[str, Any], results: Sequence[TensorType]

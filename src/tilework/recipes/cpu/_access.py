@@ -5,7 +5,7 @@ from __future__ import annotations
 from tilework.dims import Dim, dim
 from tilework.layout import Layout, permuted
 from tilework.loops.expressions import Load
-from tilework.loops.program import Buffer, Compute, LoopProgram, statements
+from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, statements
 
 
 def flat_address(buffer: Buffer, index: tuple[Dim, ...]) -> Dim:
@@ -31,6 +31,16 @@ def step_along(address: Dim, variable: str) -> int | None:
     if not address.affine_in({variable}):
         return None
     return address.coefficient(variable) or None
+
+
+def reduced_by(statement: Compute, around: tuple[Loop, ...]) -> frozenset[str]:
+    """The loops over which a statement combines values: those that it names, or, where it goes on with what is there,
+    those that do not move its targets.
+    """
+    if statement.reducer is None or statement.init is not None:
+        return frozenset(statement.reduction)
+    moved = {name for target in statement.targets for entry in target.index for name in entry.names()}
+    return frozenset(loop.variable for loop in around) - moved
 
 
 def loads_of(statement: Compute) -> list[Load]:

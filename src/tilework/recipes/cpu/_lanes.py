@@ -6,7 +6,7 @@ from tilework.loops.expressions import Call, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Compute, Loop
 from tilework.lowering.memory import CLOSEST
-from tilework.recipes.cpu._access import addresses, flat_address, loads_of, packed_layout, step_along
+from tilework.recipes.cpu._access import addresses, flat_address, loads_of, packed_layout, reduced_by, step_along
 from tilework.schedule.schedule import Schedule
 
 _WORTH = 6
@@ -32,7 +32,7 @@ def best_lanes(
         return None
     program = schedule.program
     stores, _ = addresses(program, found)
-    reduces = bool(found.reduction)
+    reduces = bool(reduced_by(found, around))
     best: tuple[int, bool, int] | None = None
     chosen: str | None = None
     for position, loop in enumerate(around):

@@ -12,8 +12,8 @@ from tilework.schedule.primitives.fission import Fission
 from tilework.schedule.rewriting import band
 from tilework.schedule.schedule import Schedule
 
-ROW_BYTES = 1 << 14
-"""Bytes of a temporary that may live inside a loop: half of a small first-level cache."""
+ROW_BYTES = 1 << 18
+"""Bytes of a temporary that may live inside a loop: half of a small second-level cache."""
 
 
 def worth_inlining(setting: Setting, name: str) -> bool:
@@ -67,13 +67,16 @@ def together(schedule: Schedule) -> Schedule:
 
 
 def _once(before: Schedule, after: Schedule, statement: str, at: str) -> bool:
-    """Whether a stage that moved into a loop still computes each element once, and keeps few of them there."""
+    """Whether a stage that moved into a loop still computes each element once, and keeps few of them there.
+
+    Of a row whose length is a symbol's few are kept as far as anybody knows: less than all rows in any case.
+    """
     buffer = before.setting.statement(statement).target.buffer
     old, new = before.program.buffers[buffer], after.program.buffers[buffer]
     around = after.setting.enclosing(after.setting.loop(at))
     trips = product([after.setting.loop(at).extent, *(loop.extent for loop in around)])
     kept = new.bytes.value
-    return new.size * trips == old.size and kept is not None and kept <= ROW_BYTES
+    return new.size * trips == old.size and (kept is None or kept <= ROW_BYTES)
 
 
 def distributed(schedule: Schedule) -> Schedule:

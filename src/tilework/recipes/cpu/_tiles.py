@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from tilework.loops.program import Compute, Loop, LoopProgram
-from tilework.recipes.cpu._access import buffers_of, loads_of
+from tilework.recipes.cpu._access import buffers_of, loads_of, reduced_by
 from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._packing import Copy, arranged
 from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
-from tilework.recipes.cpu._tile_sizes import VECTORS, tile_sizes
+from tilework.recipes.cpu._reductions import VECTORS, along_lanes, in_rows, row_loop
+from tilework.recipes.cpu._tile_sizes import tile_sizes
 from tilework.recipes.cpu._turned_results import run_along_rows, with_turned_results, writes_count
 from tilework.recipes.cpu._windows import window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
@@ -18,8 +19,6 @@ from tilework.schedule.primitives.transform_layout import TransformLayout
 from tilework.schedule.primitives.vectorize import Vectorize
 from tilework.schedule.schedule import Schedule
 
-ALONE = 8
-"""Vectors beside each other where no row uses them again."""
 MOST_LANES = 64
 """Lanes that one vectorised loop may have."""
 
@@ -37,6 +36,7 @@ def with_lanes(
     operands are stored in the order in which tiles read them.
     """
     loop = next(node for node in around if node.variable == chosen)
+    reduced = reduced_by(found, around)
     kept = (found.accumulate.bits,) if found.accumulate is not None else ()
     widest = max((*(schedule.program.buffers[b].dtype.bits for b in buffers_of(found)), *kept), default=32)
     lanes = max(2, (schedule.machine.vector_bits if schedule.machine is not None else 128) // max(widest, 8))
@@ -45,7 +45,7 @@ def with_lanes(
         lanes = 1 << (extent - 1).bit_length()
     registers = schedule.machine.vector_registers if schedule.machine is not None else 16
     if (
-        not found.reduction
+        not reduced
         and registers >= 32
         and slow(found)
         and lanes < MOST_LANES
@@ -55,16 +55,21 @@ def with_lanes(
     outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
     trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
     order = [node.variable for node in around]
-    reductions = order_of_sums(schedule, found, tuple(n for n in around if n.variable in found.reduction))
+    reductions = order_of_sums(schedule, found, tuple(n for n in around if n.variable in reduced))
     free = [v for v in order if v not in reductions]
     lanes_reduce = chosen in reductions
-    sums = len(reductions) == len(found.reduction) and all(kinds[v] != "ordered" for v in reductions)
+    sums = len(reductions) == len(reduced) and all(kinds[v] != "ordered" for v in reductions)
     if not (reductions and sums and (schedule.numerics.reassociate or not lanes_reduce)):
         reordered = trial.attempt(Reorder(*(outer if v == chosen else v for v in order), inner))
         return (reordered.attempt(Vectorize(inner)) if reordered is not None else None) or schedule
+    above = schedule.setting.enclosing(around[0])
+    if lanes_reduce:
+        places = [*(node.variable for node in above), *free]
+        reductions = [outer if v == chosen else v for v in reductions]
+        return along_lanes(trial, found, free, reductions, outer, inner, places[-1] if places else "") or schedule
     # a tile of several rows and vectors: sums then do not wait for each other, and what is loaded is used again
     turned = False
-    row = None if lanes_reduce else _rows(schedule.program, found, around, kinds, chosen)
+    row = _rows(schedule.program, found, around, kinds, chosen)
     pieces = trial.setting.loop(outer).extent.value
     if row is not None:
         rows, count = tile_sizes(schedule.machine, row.extent.value, pieces)
@@ -74,20 +79,23 @@ def with_lanes(
         if turned:
             rows, count = tile_sizes(schedule.machine, row.extent.value, pieces, powers=True)
     else:
-        window = None if lanes_reduce else window_of(found, around, kinds, chosen)
+        window = window_of(found, around, kinds, chosen)
         if window is not None:
             free_outer = [outer if v == chosen else v for v in free]
             slid = with_window(trial, found, window, free_outer, reductions, outer, inner)
             if slid is not None:
                 return slid
+        far = row_loop(schedule, found, around, chosen, lanes)
+        if far is not None:
+            free = [outer if v == chosen else v for v in free]
+            return in_rows(trial, found, free, reductions, far, outer, inner) or schedule
         # nothing is used again: many vectors side by side read memory in long pieces
-        rows, count = 1, min(VECTORS if lanes_reduce else ALONE, pieces or ALONE)
+        rows, count = 1, min(VECTORS, pieces or VECTORS)
     vectors: tuple[str, ...] = ()
     if count > 1:
         trial = trial.split(outer, count, f"{chosen}.block", f"{chosen}.vector")
         vectors, outer = (f"{chosen}.vector",), f"{chosen}.block"
     free = [outer if v == chosen else v for v in free]
-    reductions = [outer if v == chosen else v for v in reductions]
     if row is not None and rows > 1:
         trial = trial.split(row.variable, rows, f"{row.variable}.block", f"{row.variable}.row")
         free = [f"{row.variable}.block" if v == row.variable else v for v in free]
@@ -102,7 +110,7 @@ def with_lanes(
         trial = trial.split(last, 2, f"{last}.pair", f"{last}.step")
         reductions.append(f"{last}.pair")
         vectors = (f"{last}.step", *vectors)
-    if not lanes_reduce and panelled is None:
+    if panelled is None:
         name = row.variable if row is not None else ""
         ordered = packable | {copy.buffer for copy in copies}
         straight = {load.buffer for load in loads_of(found) if any(chosen in entry.names() for entry in load.index)}
@@ -114,7 +122,6 @@ def with_lanes(
     if reordered is None:
         return schedule
     trial = reordered
-    above = schedule.setting.enclosing(around[0])
     at = free[-1] if free else above[-1].variable if above else ""
     done = None
     if turned and row is not None and rows > 1:
@@ -125,11 +132,8 @@ def with_lanes(
         vectorised = trial.attempt(Vectorize(inner))
         if vectorised is None:
             return schedule
-        axes = (*vectors, inner) if lanes_reduce else ()
-        cells = CacheWrite(found.name, at, f"{found.name}.cells", axes)
+        cells = CacheWrite(found.name, at, f"{found.name}.cells")
         done = vectorised.attempt(cells) or vectorised
-    if lanes_reduce:
-        return done
     done = _in_order(done, found.name, inner, count * lanes, packable)
     for copy in copies:
         done = arranged(done, copy, lanes, count * lanes)

@@ -24,10 +24,11 @@ from tilework.lowering.streams import streamed
 from tilework.machine.cpu import CpuMachine
 from tilework.memory.placement import typical
 from tilework.numerics import Numerics
-from tilework.recipes.cpu._access import addresses, layouts_for
+from tilework.recipes.cpu._access import addresses, layouts_for, reduced_by
 from tilework.recipes.cpu._dot_products import for_dot_products, tensorised
 from tilework.recipes.cpu._lanes import best_lanes
 from tilework.recipes.cpu._packing import copied, copyable
+from tilework.recipes.cpu._parts import in_parts
 from tilework.recipes.cpu._stages import distributed, nests_inside, outermost_loops, own_loops, together, worth_inlining
 from tilework.recipes.cpu._tails import other_pieces, tails_apart
 from tilework.recipes.cpu._tiles import with_lanes
@@ -87,9 +88,11 @@ def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset
     if len(nests_inside(schedule, tops)) > 1:
         for statement in nests_inside(schedule, tops):
             schedule = nest(schedule, statement, packable, apart=True)
-    else:
-        schedule = nest(schedule, tops[-1], packable)
-    return tensorised(_all_threads(schedule, tops[-1]))
+        return tensorised(_all_threads(schedule, tops[-1]))
+    schedule, parts = in_parts(schedule, tops[-1])
+    for statement in parts:
+        schedule = tensorised(_all_threads(nest(schedule, statement, packable), statement))
+    return schedule
 
 
 # -- one nest ----------------------------------------------------------------------------------------------------------
@@ -191,7 +194,7 @@ def _fused(schedule: Schedule, statement: str) -> Schedule:
         found = schedule.setting.statement(statement)
         around = schedule.setting.enclosing(found)
         for outer, inner in reversed(list(pairwise(around))):
-            if outer.variable in found.reduction or inner.variable in found.reduction:
+            if reduced_by(found, (outer, inner)):
                 continue
             trial = schedule.attempt(Fuse(outer.variable, inner.variable))
             if trial is None:

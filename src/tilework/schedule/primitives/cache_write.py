@@ -100,7 +100,12 @@ class CacheWrite(Primitive):
         if marked:
             return illegal(1511, f"{marked[0].variable} is {marked[0].kind} inside the tile", marked[0])
         names = {loop.variable for loop in inside}
-        wrong = [axis for axis in self.axes if axis not in found.reduction or axis not in names]
+        # a sum that goes on with what is there has no start: its reduction loops are those that do not move the target
+        summed_over = found.reduction
+        if found.reducer is not None and found.init is None:
+            moved = {name for entry in found.target.index for name in entry.names()}
+            summed_over = tuple(name for name in names if name not in moved)
+        wrong = [axis for axis in self.axes if axis not in summed_over or axis not in names]
         if wrong:
             return illegal(1505, f"{wrong[0]} is no reduction loop of {self.statement} inside {self.at}", found)
         tile = self._tile(found, inside)

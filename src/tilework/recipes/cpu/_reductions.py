@@ -1,0 +1,103 @@
+"""Reductions that use nothing twice, so that memory is the limit: along the lanes, or in columns beside each other."""
+
+from __future__ import annotations
+
+from tilework.loops.program import Compute, Loop
+from tilework.recipes.cpu._access import addresses, reduced_by, step_along
+from tilework.recipes.cpu._lanes import slow
+from tilework.schedule.primitives.cache_write import CacheWrite
+from tilework.schedule.primitives.reorder import Reorder
+from tilework.schedule.primitives.vectorize import Vectorize
+from tilework.schedule.schedule import Schedule
+
+VECTORS = 8
+"""Most vectors beside each other: additions do not wait for each other then, and memory is read in long pieces."""
+FEW_VECTORS = 4
+"""As many where a vector's own computation is long, or a row is short."""
+ROWS = 8
+"""Rows of a column sum that are added in registers before their sum goes to memory."""
+ROW_VECTORS = 256
+"""Vectors of a row beside each other: their sums stay in a first-level cache while rows pass by."""
+
+
+def along_lanes(
+    schedule: Schedule, found: Compute, free: list[str], reductions: list[str], outer: str, lanes: str, at: str
+) -> Schedule | None:
+    """Partial results in several vectors, which meet in one vector, and that in one element. `outer`: the loop over
+    vectors.
+    """
+    pieces = schedule.setting.loop(outer).extent.value
+    count = _beside(found, pieces)
+    vectors: tuple[str, ...] = ()
+    if count > 1:
+        stem = outer.removesuffix(".outer")
+        schedule = schedule.split(outer, count, f"{stem}.block", f"{stem}.vector")
+        vectors = (f"{stem}.vector",)
+        reductions = [f"{stem}.block" if name == outer else name for name in reductions]
+    trial = schedule.attempt(Reorder(*free, *reductions, *vectors, lanes))
+    if trial is None:
+        return None
+    for vector in vectors:
+        trial = trial.unroll(vector)
+    trial = trial.attempt(Vectorize(lanes))
+    if trial is None:
+        return None
+    cells = trial.attempt(CacheWrite(found.name, at, f"{found.name}.cells", (*vectors, lanes)))
+    if cells is None or not vectors:
+        return cells or trial
+    back = cells.forwards[-1][found.name][-1]
+    kept = [loop.variable for loop in cells.setting.enclosing(cells.setting.statement(back))]
+    return cells.attempt(CacheWrite(back, at, f"{found.name}.lanes", (kept[-1],))) or cells
+
+
+def _beside(found: Compute, pieces: int | None) -> int:
+    """How many vectors go beside each other: of equal worth the most that leave no rest."""
+    most = FEW_VECTORS if slow(found) or (pieces is not None and pieces < 4 * VECTORS) else VECTORS
+    if pieces is None:
+        return most
+    whole = [count for count in range(most, FEW_VECTORS - 1, -1) if pieces % count == 0]
+    return min(whole[0] if whole else FEW_VECTORS, pieces)
+
+
+def row_loop(schedule: Schedule, found: Compute, around: tuple[Loop, ...], chosen: str, lanes: int) -> str | None:
+    """The reduction loop that steps from row to row, where a row is longer than a tile of columns; else None.
+
+    A tile would then read a short piece of each row, all over memory, before it comes back for the next piece.
+    """
+    reduced = reduced_by(found, around)
+    loops = [loop for loop in around if loop.variable in reduced]
+    extent = next(loop.extent for loop in around if loop.variable == chosen).value
+    if chosen in reduced or not loops or not schedule.numerics.reassociate:
+        return None
+    if extent is not None and extent <= VECTORS * lanes:
+        return None
+    rows = loops[-1]
+    if rows.extent.value is not None and rows.extent.value < 2 * ROWS:
+        return None
+    _, loads = addresses(schedule.program, found)
+    along, down = ([step_along(load, name) for load in loads] for name in (chosen, rows.variable))
+    return rows.variable if 1 in along and all(step != 1 for step in down) and any(step != 0 for step in down) else None
+
+
+def in_rows(
+    schedule: Schedule, found: Compute, free: list[str], reductions: list[str], rows: str, outer: str, lanes: str
+) -> Schedule | None:
+    """Columns summed in the order in which memory holds them: some rows at a time, a long piece of each."""
+    stem = outer.removesuffix(".outer")
+    pieces = schedule.setting.loop(outer).extent.value
+    columns = outer
+    if pieces is None or pieces > ROW_VECTORS:
+        schedule = schedule.split(outer, ROW_VECTORS, f"{stem}.block", f"{stem}.vector")
+        free = [f"{stem}.block" if name == outer else name for name in free]
+        columns = f"{stem}.vector"
+    else:
+        free = [name for name in free if name != outer]
+    schedule = schedule.split(rows, ROWS, f"{rows}.block", f"{rows}.row")
+    reductions = [f"{rows}.block" if name == rows else name for name in reductions]
+    trial = schedule.attempt(Reorder(*free, *reductions, columns, f"{rows}.row", lanes))
+    if trial is None:
+        return None
+    trial = trial.unroll(f"{rows}.row").attempt(Vectorize(lanes))
+    if trial is None:
+        return None
+    return trial.attempt(CacheWrite(found.name, columns, f"{found.name}.cells")) or trial
