@@ -23,9 +23,8 @@ from tilework.machine.instructions import DotProduct
 from tilework.recipes.cpu._access import readers_of
 from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._loop_order import order_of_sums
-from tilework.recipes.cpu._packing import copyable
 from tilework.recipes.cpu._tile_sizes import tile_sizes
-from tilework.recipes.cpu._wide_copies import whole_copy, wide_rows
+from tilework.recipes.cpu._wide_copies import wide_rows
 from tilework.schedule.primitive import Primitive
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.partition import Partition
@@ -61,23 +60,17 @@ class _Plan:
 
 def for_dot_products(
     schedule: Schedule, statement: str, around: tuple[Loop, ...], kinds: dict[str, str], packable: frozenset[str]
-) -> tuple[Schedule, tuple[str, ...]] | None:
-    """Arrange a sum of products so that `tensorised` finds dot products of the machine in it; None where it cannot.
-
-    Beside the schedule, the statements of copies that were made in nests of their own.
-    """
+) -> Schedule | None:
+    """Arrange a sum of products so that `tensorised` finds dot products of the machine in it; None where it cannot."""
     machine = schedule.machine
     found = schedule.setting.statement(statement)
     if not isinstance(machine, CpuMachine) or not machine.dot_products:
         return None
     plans = sorted(_plans(schedule, machine, found, around, kinds, packable), key=lambda plan: plan.rank, reverse=True)
     for plan in plans:
-        wide, copies = schedule, tuple[str, ...]()
-        if plan.widens and plan.spread.buffer in copyable(schedule, found):
-            wide, copies = whole_copy(schedule, plan.spread, plan.row.memory[0])
-        done = _arranged(wide, machine, plan, statement, around, copied=bool(copies))
+        done = _arranged(schedule, machine, plan, statement, around)
         if done is not None:
-            return done, copies
+            return done
     return None
 
 
@@ -192,7 +185,7 @@ def _shared_loop(
 
 # -- how it is arranged ------------------------------------------------------------------------------------------------
 def _arranged(
-    schedule: Schedule, machine: CpuMachine, plan: _Plan, statement: str, around: tuple[Loop, ...], *, copied: bool
+    schedule: Schedule, machine: CpuMachine, plan: _Plan, statement: str, around: tuple[Loop, ...]
 ) -> Schedule | None:
     row, lanes, groups = plan.row, plan.lanes.variable, plan.groups.variable
     pieces = -(-int(plan.lanes.extent) // row.lanes)
@@ -224,7 +217,7 @@ def _arranged(
     if cut is None:
         return None
     whole = int(plan.groups.extent) % row.group == 0
-    if whole and plan.rows is not None and (copied or not plan.widens):
+    if whole and plan.rows is not None and not plan.widens:
         tiles = Tiles(around, plan.rows.variable, lanes, rows, vectors * row.lanes, tall, block, in_order=True)
         cut, free, reductions = in_blocks(cut, found, tiles, free, reductions)
     inner = f"{groups}.inner"
@@ -233,7 +226,7 @@ def _arranged(
     steps.append(CacheWrite(statement, free[-1], f"{statement}.cells"))
     steps.append(TransformLayout(plan.vector.buffer, str(_layout(plan, vectors))))
     done = _all(cut, steps)
-    if done is not None and plan.widens and not copied:
+    if done is not None and plan.widens:
         done = wide_rows(done, plan.spread, row.memory[0], tall)
     return done if done is None or whole else done.attempt(Partition(f"{groups}.group"))
 

@@ -26,15 +26,11 @@ def with_wide_copies(schedule: Schedule, statement: str, lane: str) -> tuple[Sch
     for load, wide in _narrow_loads(found):
         if load.buffer not in candidates or any(lane in entry.names() for entry in load.index):
             continue
-        schedule, copies = whole_copy(schedule, load, wide)
-        made += copies
+        trial = schedule.attempt(CacheRead(load.buffer, "", _name(load, wide), "global", str(wide)))
+        if trial is not None:
+            schedule = trial
+            made.append(_name(load, wide))
     return schedule, tuple(made)
-
-
-def whole_copy(schedule: Schedule, load: Load, wide: DType) -> tuple[Schedule, tuple[str, ...]]:
-    """Copy an argument in a wider type, and the copy's statement; as given where that is not legal."""
-    done = schedule.attempt(CacheRead(load.buffer, "", _name(load, wide), "global", str(wide)))
-    return (schedule, ()) if done is None else (done, (_name(load, wide),))
 
 
 def wide_rows(schedule: Schedule, load: Load, wide: DType, at: str) -> Schedule | None:

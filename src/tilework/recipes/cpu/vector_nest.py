@@ -115,7 +115,7 @@ def nest(
     kinds = {loop.variable: kind(program, loop, inside) for loop in around}
     arranged = for_dot_products(schedule, statement, around, kinds, packable)
     if arranged is not None:
-        return _with_copies(*arranged)
+        return arranged
     turned = with_turned_tiles(schedule, found, around, kinds)
     if turned is not None:
         return turned
@@ -134,13 +134,8 @@ def nest(
         schedule = _all_threads(tails_apart(schedule, copy.buffer), copy.buffer)
     if found.reduction and not apart:
         schedule = tails_apart(schedule, statement)
-    return _with_copies(schedule, wide)
-
-
-def _with_copies(schedule: Schedule, statements: tuple[str, ...]) -> Schedule:
-    """Treat the nests of copies."""
-    for copy in statements:
-        schedule = _threads(nest(schedule, copy), copy)
+    for statement in wide:
+        schedule = _threads(nest(schedule, statement), statement)
     return schedule
 
 
