@@ -134,8 +134,8 @@ def nest(
         schedule = _all_threads(tails_apart(schedule, copy.buffer), copy.buffer)
     if found.reduction and not apart:
         schedule = tails_apart(schedule, statement)
-    for statement in wide:
-        schedule = _threads(nest(schedule, statement), statement)
+    for made in wide:
+        schedule = _threads(nest(schedule, made), made)
     return schedule
 
 
