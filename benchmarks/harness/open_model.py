@@ -50,8 +50,9 @@ def compared(path: Path, recorded: Path, noise: float) -> dict[str, Any]:
     executable = tilework.compile(path)
     seconds = time.perf_counter() - start
     given, wanted = load(recorded)
+    results = executable(**{port.name: given[port.name] for port in executable.inputs})
     names = [port.name for port in executable.outputs]
-    found = dict(zip(names, executable(**{port.name: given[port.name] for port in executable.inputs}), strict=True))
+    found = dict(zip(names, results, strict=True))
     if set(names) != set(wanted):
         return {"status": "wrong", "why": f"its outputs are {', '.join(names)}"}
     worst = max((excess(found[name], wanted[name], noise) for name in names), default=0.0)

@@ -31,7 +31,7 @@ UNITS = 8
 """Units in the last place that a function may be off."""
 
 MOVES = frozenset((
-    "transpose", "reshape", "broadcast_in_dim", "slice", "reverse", "concatenate", "pad_reflect",
+    "transpose", "reshape", "assume", "broadcast_in_dim", "slice", "reverse", "concatenate", "pad_reflect",
 ))  # fmt: skip
 
 

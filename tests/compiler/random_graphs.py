@@ -34,7 +34,7 @@ from tests.compiler.drawing import (
     upper,
 )
 from tilework import dtypes
-from tilework.dims import Dim, dim, product
+from tilework.dims import Dim, dim, minimum, product
 from tilework.dtypes import DType
 from tilework.graph.graph import Graph, Value
 from tilework.ops.builder import GraphBuilder
@@ -278,8 +278,12 @@ class RandomGraph:
         match self.choices.integer(0, 9):
             case 0 | 1:
                 self.apply("transpose", x, bound=x.bound, permutation=self.permutation(rank))
-            case 2 | 3:
+            case 2:
                 self.apply("reshape", x, bound=x.bound, shape=self.regrouped(shape))
+            case 3:
+                # another expression of the same number, as far as types can tell
+                same = [minimum(e, e * 2) if e.value is None and self.chance(50) else e for e in shape]
+                self.apply("assume", x, bound=x.bound, shape=same)
             case 4:
                 places = sorted(self.permutation(rank + self.choices.integer(0, 2))[:rank])
                 if self.chance(30):

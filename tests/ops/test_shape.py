@@ -90,6 +90,28 @@ def test_reshape_faults() -> None:
     assert operator("reshape").view
 
 
+# -- assume ------------------------------------------------------------------------------------------------------------
+def test_assume() -> None:
+    x = numbered((2, 3))
+    np.testing.assert_array_equal(check("assume", [x], shape=(2, 3)), x)
+    np.testing.assert_array_equal(interpreted("assume", [x], [("n", 3)], shape=(dim("n"), 3)), x)
+    found = operator("assume")
+    given = [tensor(F32, "n", "m")]
+    rooms = found.requirements(given, {"shape": (dim("k"), dim("m")), "at_least_zero": (dim("m") - 2,)})
+    assert set(rooms) == {dim("k") - dim("n"), dim("n") - dim("k"), dim("m") - 2}
+    assert found.infer(given, {"shape": (dim("k"), dim("m"))}) == (tensor(F32, "k", "m"),)
+    with pytest.raises(RunError):
+        found.reference([x], {"shape": (2, 4)}, [tensor(F32, 2, 4)])
+
+
+def test_assume_faults() -> None:
+    assert faults("assume", [tensor(F32, 2, 3)], shape=(2, 4)) == [1223]
+    assert faults("assume", [tensor(F32, "N")], shape=(dim("N") + 1,)) == [1223]
+    assert faults("assume", [tensor(F32, 2, 3)], shape=(6,)) == [1223]
+    assert faults("assume", [tensor(F32, 2)], shape=(2,), other=1) == [1224]
+    assert operator("assume").view
+
+
 # -- movement ----------------------------------------------------------------------------------------------------------
 @given(shapes, st.data())
 def test_transpose_reverse_and_broadcast(shape: tuple[int, ...], data: st.DataObject) -> None:

@@ -302,7 +302,8 @@ class _Planner:
                     # what names the number of a trip holds by construction
                     if needed.names() <= bounds.keys() and needed.bounds(bounds)[0] < 0:
                         where = node_location(node)
-                        found.append(Guard(needed, "nonnegative", f"{where} needs {needed} >= 0"))
+                        message = f"{where} needs {needed} >= 0 (another compilation may serve: give `shapes`)"
+                        found.append(Guard(needed, "nonnegative", message))
         return tuple(found)
 
 

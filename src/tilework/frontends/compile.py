@@ -9,16 +9,20 @@ from typing import cast
 from tilework import environment
 from tilework.compiler.compile import Compiled, compile_graph, lower_graph
 from tilework.compiler.options import CompileOptions
-from tilework.errors import UsageError
+from tilework.errors import FrontendError, UsageError
 from tilework.graph.graph import Graph
+from tilework.graph.types import TensorType
 from tilework.machine.finder import machine as machine_named
 from tilework.numerics import Level
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
+from tilework.runtime.per_shape import PerShape
 from tilework.runtime.settings import bad_setting, expect, whole_number
+from tilework.runtime.variants import ShapeVariants
 from tilework.variants import find_variant
 
 Importer = Callable[..., Graph]
+InputTypes = Callable[[object], tuple[tuple[str, TensorType], ...]]
 
 
 def load_graph(model: object, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
@@ -68,8 +72,12 @@ def compile(  # noqa: A001 - the public name is tilework.compile
     checked: bool = False,
     memory_limit: int | None = None,
     context: Context | None = None,
-) -> Executable:
+) -> Executable | PerShape:
     """Compile a model for this machine.
+
+    Dimensions that the model leaves free stay free: one executable serves all sizes. Where it has to take something of
+    them (two that are added are equal, and not 1), a call for which that does not hold compiles for its own shapes;
+    where the graph itself depends on sizes, every combination of shapes is compiled at its first call (`PerShape`).
 
     Args:
         model: path of an ONNX file, its bytes, a `ModelProto`, or a `Graph`.
@@ -89,7 +97,26 @@ def compile(  # noqa: A001 - the public name is tilework.compile
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
     chosen = options(numerics, machine, checked, memory_limit)
-    return compile_graph(load_graph(model, shapes), chosen, context)
+    fixed = dict(shapes or {})
+
+    def compile_for(exact: Mapping[str, Sequence[int]]) -> Executable:
+        return compile_graph(load_graph(model, {**exact, **fixed}), chosen, context)
+
+    try:
+        graph = load_graph(model, shapes)
+    except FrontendError as error:
+        if not error.faults or any(fault.code not in _ON_SIZES for fault in error.faults):
+            raise
+        types = cast("InputTypes", find_variant("tilework.frontends.onnx", "importer", "input_types"))
+        return PerShape(types(model), error, compile_for)
+    executable = compile_graph(graph, chosen, context)
+    if graph.symbols and not isinstance(model, Graph):
+        executable.variants = ShapeVariants(compile_for)
+    return executable
+
+
+_ON_SIZES = frozenset({1116, 1120, 1121})
+"""Faults of a model with free dimensions that it may not have with given ones."""
 
 
 def lower(

@@ -11,9 +11,9 @@ import numpy as np
 
 from tilework.codegen.cpu.driver import FrameLayout, frame_layout
 from tilework.codegen.cpu.jit import LoadedCode
-from tilework.dims import Dim
+from tilework.dims import Dim, total
 from tilework.error_codes import CODES
-from tilework.errors import CallError, CodegenError, OutOfMemoryError, RunError
+from tilework.errors import CallError, CodegenError, OutOfMemoryError, RunError, TileworkError
 from tilework.graph.types import TensorType
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
@@ -24,9 +24,13 @@ from tilework.runtime.frame import ERROR_SLOT, Frame
 from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
 from tilework.runtime.memory import Block
 from tilework.runtime.shapes import dim_function, shape_function
+from tilework.runtime.variants import ShapeVariants, shapes_of
 
 HOLD_LOCK_BELOW = 20_000
 """Operations plus bytes of a call below which the interpreter's lock is kept: handing it over would take longer."""
+
+_OTHER_SIZES = (1705, 1706, 1707)
+"""Refusals of sizes that a compilation for these very sizes may serve."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +124,15 @@ class Executable:
         self._arena_slot = self._layout.arenas[plan.arenas[0].name] if plan.arenas else 0
         self._work = dim_function(work, slots) if work is not None else None
         self._output_bytes = dim_function(
-            sum((output.type.bytes for output in plan.outputs if output.policy.kind == "fresh"), Dim()), slots
+            total(output.type.bytes for output in plan.outputs if output.policy.kind == "fresh"), slots
         )
         self._shapes = tuple(shape_function(output.type.shape, slots) for output in plan.outputs)
         self._static_holding: bool | None = None
         if self._work is not None and not plan.symbols:
             self._static_holding = self._work(()) < HOLD_LOCK_BELOW
         self._states: list[_State] = []
+        self.variants: ShapeVariants | None = None
+        """What serves shapes that the model allows and this compilation does not."""
         self.inputs = tuple(Port(given.name, given.type) for given in plan.inputs)
         self.outputs = tuple(Port(output.name, output.type) for output in plan.outputs)
 
@@ -140,7 +146,10 @@ class Executable:
             RunError: 18xx, the data made compiled code fail (an index out of range); it names the operation.
             KeyboardInterrupt, or what another signal handler raised: the call is abandoned, the executable usable.
         """
-        state, bound, outputs = self._begin(arrays, named)
+        try:
+            state, bound, outputs = self._begin(arrays, named)
+        except CallError as refusal:
+            return self._variant(refusal, arrays, named)(*arrays, **named)
         frame = state.frame
         holding = self._static_holding
         if holding is None:
@@ -276,6 +285,15 @@ class Executable:
             self._states.append(state)
             raise
         return state, bound, outputs
+
+    def _variant(self, refusal: CallError, arrays: tuple[object, ...], named: Mapping[str, object]) -> Executable:
+        """The executable for the very shapes of a refused call; raises the refusal where the model has none either."""
+        if self.variants is None or refusal.code not in _OTHER_SIZES:
+            raise refusal
+        try:
+            return self.variants(shapes_of(self._gate.names, self._gate.order(arrays, named)))
+        except TileworkError as reason:
+            raise refusal from reason
 
     def _take_state(self) -> _State:
         """A state that no other call uses. One whose call starts and does not end well is not handed back."""

@@ -13,7 +13,7 @@ from tilework.dtypes import DType
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.operand import Operand
 from tilework.frontends.onnx.symbols import SymbolTable
-from tilework.frontends.onnx.unify import require_equal
+from tilework.frontends.onnx.unify import equal, require_equal
 from tilework.graph.graph import Array, Value
 from tilework.ops.builder import GraphBuilder
 from tilework.ops.registry import operator as find_operator
@@ -85,7 +85,8 @@ class Emitter:
         like = next((o.tensor.dtype for o in reversed(operands) if isinstance(o, Value)), dtypes.float32)
         values = [o if isinstance(o, Value) else self.scalar(o, like) for o in operands]
         if len(values) > 1 and find_operator(operator).elementwise:
-            self.joined_shape(*(value.tensor.shape for value in values))
+            joined = self.joined_shape(*(value.tensor.shape for value in values))
+            values = [self.fitted(value, joined) for value in values]
         return self.builder.apply_one(operator, *values, location=self.location, **attributes)
 
     def compare(self, direction: str, left: Value | Number, right: Value | Number) -> Value:
@@ -96,7 +97,26 @@ class Emitter:
 
     def reshape(self, value: Value, shape: Sequence[IntLike]) -> Value:
         wanted = tuple(dim(extent) for extent in shape)
-        return value if value.tensor.shape == wanted else self.apply("reshape", value, shape=wanted)
+        if value.tensor.shape == wanted:
+            return value
+        size = product(wanted)
+        if size != value.tensor.size and not (size - value.tensor.size).is_constant:
+            flat = self.apply("reshape", value, shape=(value.tensor.size,))
+            value = self.assumed(flat, (size,))
+        return self.apply("reshape", value, shape=wanted)
+
+    def assumed(self, value: Value, shape: Sequence[Dim], at_least_zero: Sequence[Dim] = ()) -> Value:
+        """The value with other extents, which are assumed to be equal to its own; every call checks that."""
+        if tuple(shape) == value.tensor.shape and not at_least_zero:
+            return value
+        return self.apply("assume", value, shape=tuple(shape), at_least_zero=tuple(at_least_zero))
+
+    def fitted(self, value: Value, shape: Sequence[Dim]) -> Value:
+        """The value with a shape's last extents wherever its own are not 1; those not known to be equal are assumed."""
+        own = value.tensor.shape
+        count = min(len(own), len(shape))
+        wanted = [own[place] if own[place] == 1 else shape[place] for place in range(-count, 0)]
+        return self.assumed(value, (*own[: len(own) - count], *wanted))
 
     def transpose(self, value: Value, permutation: Sequence[int]) -> Value:
         if list(permutation) == list(range(len(permutation))):
@@ -106,6 +126,9 @@ class Emitter:
     def broadcast(self, value: Value, shape: Sequence[IntLike]) -> Value:
         """Repeat along dims of extent 1 and new leading dims, numpy-style."""
         wanted = tuple(dim(extent) for extent in shape)
+        if value.tensor.shape == wanted:
+            return value
+        value = self.fitted(value, wanted)
         if value.tensor.shape == wanted:
             return value
         places = tuple(range(len(wanted) - value.tensor.rank, len(wanted)))
@@ -221,9 +244,12 @@ class Emitter:
         left_contracted: Sequence[int],
         right_contracted: Sequence[int],
     ) -> Value:
+        wanted = list(right.tensor.shape)
         for batch, other in zip((*left_batch, *left_contracted), (*right_batch, *right_contracted), strict=True):
             one, two = left.tensor.shape[batch], right.tensor.shape[other]
-            require_equal(self.symbols, one, two, f"dimension {batch} of {left.type} and {other} of {right.type}")
+            equal(self.symbols, one, two, f"dimension {batch} of {left.type} and {other} of {right.type}")
+            wanted[other] = one
+        right = self.assumed(right, wanted)
         return self.apply(
             "dot_general", left, right, lhs_batching_dimensions=tuple(left_batch),
             rhs_batching_dimensions=tuple(right_batch), lhs_contracting_dimensions=tuple(left_contracted),
@@ -238,13 +264,14 @@ class Emitter:
     def joined_shape(self, *shapes: Sequence[Dim]) -> tuple[Dim, ...]:
         """The shape that shapes broadcast to: extents equal, or literally 1.
 
-        Two free dims that meet are taken to be one (`Unified`); raises `NodeFault` 1119 or 1121 for other extents.
+        Two free dims that meet are taken to be one (`Unified`), other extents are assumed to be equal; raises
+        `NodeFault` 1119 for extents that never are.
         """
         rank = max((len(shape) for shape in shapes), default=0)
         joined: list[Dim] = []
         for place in range(-rank, 0):
             found = list(dict.fromkeys(s[place] for s in shapes if len(s) >= -place and s[place] != 1))
             for other in found[1:]:
-                require_equal(self.symbols, found[0], other, "dimensions that are joined")
+                equal(self.symbols, found[0], other, "dimensions that are joined")
             joined.append(found[0] if found else dim(1))
         return tuple(joined)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
-from tilework.dims import Extreme
+from tilework.dims import Extreme, dim
 from tilework.errors import Fault, FrontendError, TileworkError, UsageError
 from tilework.frontends.onnx.body import BodyImporter
 from tilework.frontends.onnx.check import structural_faults
@@ -16,6 +16,7 @@ from tilework.frontends.onnx.source import LoadedModel, Source, load
 from tilework.frontends.onnx.symbols import NearPositions, SymbolTable
 from tilework.frontends.onnx.unify import Unified
 from tilework.graph.graph import Graph
+from tilework.graph.types import TensorType
 
 Check = Literal["own", "auto", "full"]
 
@@ -59,6 +60,20 @@ def import_model(source: Source, shapes: Mapping[str, Sequence[int]] | None = No
         raise _error(model, [Fault(1103, "model", "a name in it is no UTF-8 text")], check) from None
     except RecursionError:
         raise _error(model, [Fault(1104, "model", "expressions or subgraphs are nested too deep")], check) from None
+
+
+def input_types(source: Source) -> tuple[tuple[str, TensorType], ...]:
+    """Names and types of a model's inputs as it declares them, free dimensions as symbols. Raises as `import_model`."""
+    model = load(source)
+    inputs, faults = declared_inputs(model.proto)
+    if faults:
+        raise _error(model, faults, "own")
+    symbols = SymbolTable()
+    found: list[tuple[str, TensorType]] = []
+    for declared in inputs:
+        shape = tuple(dim(e) if isinstance(e, int) else symbols.free(e.key, e.stem) for e in declared.shape)
+        found.append((declared.name, TensorType(shape, declared.dtype)))
+    return tuple(found)
 
 
 def _import(model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Check) -> Graph:

@@ -1,4 +1,7 @@
-"""Dimensions that an operator needs equal: proved, or made so by giving one free symbol the other's value."""
+"""Dimensions that an operator needs equal: proved, made so by giving one free symbol the other's value, or assumed.
+
+What is assumed is checked at every call (`ops.shape.assume`).
+"""
 
 from __future__ import annotations
 
@@ -16,21 +19,27 @@ class Unified(Exception):  # noqa: N818 - a signal: the import starts again with
         self.value = value
 
 
-def require_equal(symbols: SymbolTable, one: Dim, other: Dim, what: str) -> None:
-    """Return if two dims are equal.
+def equal(symbols: SymbolTable, one: Dim, other: Dim, what: str) -> bool:
+    """Whether two dims that must be equal are known to be; where not, it is to be assumed.
 
     Where they differ and one of them follows from the other as a plain symbol (n must be 1, or n must be m), raise
-    `Unified`: the model runs for no other value. Raises `NodeFault` 1119 (never equal) or 1121 (not known).
+    `Unified`: the model runs for no other value. Raises `NodeFault` 1119 where they never are equal.
     """
     gap = symbols.simplify(one - other)
     if gap == 0:
-        return
+        return True
     if gap.is_constant or symbols.decide_at_least(gap, 1) or symbols.decide_at_least(-gap, 1):
         raise NodeFault(1119, f"{what} must be equal: {one} and {other}")
     found = _solved(gap)
     if found is not None:
         raise found
-    raise NodeFault(1121, f"{what} must be equal: {one} and {other}")
+    return False
+
+
+def require_equal(symbols: SymbolTable, one: Dim, other: Dim, what: str) -> None:
+    """As `equal`; raises `NodeFault` 1121 where it is not known."""
+    if not equal(symbols, one, other, what):
+        raise NodeFault(1121, f"{what} must be equal: {one} and {other}")
 
 
 def require_divisible(extent: Dim, by: int, what: str) -> Dim:

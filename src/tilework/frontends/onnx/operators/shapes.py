@@ -10,7 +10,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, Result, fixed_extent
 from tilework.frontends.onnx.operand import Operand
-from tilework.frontends.onnx.unify import require_divisible, require_equal
+from tilework.frontends.onnx.unify import equal, require_divisible
 from tilework.graph.graph import Value
 
 
@@ -48,7 +48,7 @@ def reshaped(node: OnnxNode, shape: tuple[Dim, ...], wanted: Sequence[Dim], zero
             raise NodeFault(1119 if fixed else 1121, f"{total} elements do not divide into {rest}")
         found[free[0]] = left
     else:
-        require_equal(node.symbols, total, product(found), "elements of the old and the new shape")
+        equal(node.symbols, total, product(found), "elements of the old and the new shape")
     return tuple(found)
 
 
@@ -84,9 +84,11 @@ def _squeeze(node: OnnxNode) -> Value:
         given = node.integers("axes") if node.given("axes") else None
     axes = tuple(a for a, e in enumerate(shape) if e == 1) if given is None else node.axes(given, len(shape))
     for axis in axes:
-        if shape[axis] != 1:
-            require_equal(node.symbols, shape[axis], dim(1), f"dimension {axis}, which is to be dropped,")
-    return node.emit.drop_dims(value, axes)
+        equal(node.symbols, shape[axis], dim(1), f"dimension {axis}, which is to be dropped,")
+    # without axes, what drops out is known only with the sizes: free extents are taken to be larger than 1
+    larger = [extent - 2 for extent in shape if given is None and not extent.is_constant]
+    kept = [dim(1) if axis in axes else extent for axis, extent in enumerate(shape)]
+    return node.emit.drop_dims(node.emit.assumed(value, kept, larger), axes)
 
 
 def _unsqueeze(node: OnnxNode) -> Value:
@@ -130,13 +132,16 @@ def _tile(node: OnnxNode) -> Value:
 def _concat(node: OnnxNode) -> Value:
     values = node.values()
     axis = node.axis(node.integer("axis"), values[0].tensor.rank)
+    fitted = values[:1]
     for value in values[1:]:
         if value.tensor.rank != values[0].tensor.rank:
             raise NodeFault(1119, f"operands {values[0].type} and {value.type} differ in rank")
-        for place, (one, other) in enumerate(zip(values[0].tensor.shape, value.tensor.shape, strict=True)):
-            if place != axis:
-                require_equal(node.symbols, one, other, f"dimension {place} of the operands")
-    return node.emit.concatenate(values, axis)
+        wanted = list(values[0].tensor.shape)
+        wanted[axis] = value.tensor.shape[axis]
+        for place, (one, other) in enumerate(zip(wanted, value.tensor.shape, strict=True)):
+            equal(node.symbols, one, other, f"dimension {place} of the operands")
+        fitted.append(node.emit.assumed(value, wanted))
+    return node.emit.concatenate(fitted, axis)
 
 
 def _split(node: OnnxNode) -> tuple[Value, ...]:
@@ -152,7 +157,10 @@ def _split(node: OnnxNode) -> tuple[Value, ...]:
         sizes = _even_parts(node, extent, count)
     if len(sizes) != count or any(s.is_constant and s.constant < 0 for s in sizes):
         raise NodeFault(1119, f"sizes [{', '.join(map(str, sizes))}] for {count} outputs")
-    require_equal(node.symbols, sum(sizes, dim(0)), extent, f"the sum of the sizes and dimension {axis}")
+    equal(node.symbols, sum(sizes, dim(0)), extent, f"the sum of the sizes and dimension {axis}")
+    wanted = list(value.tensor.shape)
+    wanted[axis] = sum(sizes, dim(0))
+    value = node.emit.assumed(value, wanted)
     found: list[Value] = []
     start = dim(0)
     for size in sizes:

@@ -1,0 +1,65 @@
+"""Executables of one model for exact shapes, compiled when a call first needs them, the least recently used dropped."""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+
+from tilework.errors import TileworkError
+
+if TYPE_CHECKING:
+    from tilework.runtime.executable import Executable
+
+Shapes: TypeAlias = "tuple[tuple[str, tuple[int, ...]], ...]"
+
+KEPT = 16
+"""Variants that are kept."""
+
+
+class ShapeVariants:
+    """What serves the shapes that a model allows and its first compilation does not.
+
+    A compilation for free dimensions may take two of them to be equal, or larger than 1. Calls for which that does not
+    hold run code for their very shapes instead. Threads: any thread may ask; compilations are one at a time.
+    """
+
+    def __init__(self, compile_for: Callable[[Mapping[str, tuple[int, ...]]], Executable], limit: int = KEPT) -> None:
+        """`compile_for` compiles for the shape of every input by name; raises `TileworkError` for shapes that the model
+        does not allow.
+        """
+        self._compile_for = compile_for
+        self._limit = limit
+        self._lock = threading.Lock()
+        self._found: OrderedDict[Shapes, Executable | TileworkError] = OrderedDict()
+
+    def __call__(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
+        """The executable for these shapes. Raises what `compile_for` raises, also when asked again."""
+        key = tuple(sorted(shapes.items()))
+        with self._lock:
+            found = self._found.get(key)
+            if found is None:
+                try:
+                    found = self._compile_for(dict(shapes))
+                except TileworkError as error:
+                    found = error
+                self._found[key] = found
+                while len(self._found) > self._limit:
+                    self._found.popitem(last=False)
+            self._found.move_to_end(key)
+        if isinstance(found, TileworkError):
+            raise found
+        return found
+
+    @property
+    def shapes(self) -> tuple[dict[str, tuple[int, ...]], ...]:
+        """The shapes that variants are kept for."""
+        return tuple(dict(key) for key, found in self._found.items() if not isinstance(found, TileworkError))
+
+
+def shapes_of(names: tuple[str, ...], arguments: tuple[Any, ...]) -> dict[str, tuple[int, ...]]:
+    """The shapes of arguments by the names of the inputs."""
+    return {name: tuple(np.shape(argument)) for name, argument in zip(names, arguments, strict=True)}
