@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilework.loops.program import Loop, Node, children, statements, walk
+from tilework.loops.program import Loop, Node, Storage, children, path, statements, walk
 from tilework.schedule.iterators import kind
 from tilework.schedule.primitives.partition import Partition
 from tilework.schedule.schedule import Schedule
 
 BUDGET = 400
 """Nodes that a program may have afterwards: every piece is generated."""
+PADDED_BUDGET = 200
+"""The same where guards name loops of the sum, as padding does: its pieces multiply, and gain little each."""
 
 
 def tails_apart(schedule: Schedule, statement: str) -> Schedule:
@@ -25,7 +27,11 @@ def tails_apart(schedule: Schedule, statement: str) -> Schedule:
         return schedule
     if around[0].kind != "serial" or not any(loop.kind == "unrolled" for loop in around):
         return schedule
-    return schedule.attempt(Partition(around[0].variable, BUDGET)) or schedule
+    nodes = path(schedule.program.body, found)
+    inside = [n for position, n in enumerate(nodes) if any(isinstance(outer, Storage) for outer in nodes[:position])]
+    sums = {n.variable for n in inside if isinstance(n, Loop) and n.kind == "serial"}
+    padded = any(guard.names() & sums for guard in found.guards)
+    return schedule.attempt(Partition(around[0].variable, PADDED_BUDGET if padded else BUDGET)) or schedule
 
 
 def other_pieces(schedule: Schedule, statement: str) -> list[Loop]:
