@@ -8,6 +8,8 @@ from __future__ import annotations
 TYPE_CHECKING = False  # type checkers take it as true; importing it from typing would be most of this import's time
 
 if TYPE_CHECKING:
+    from tilework import compute
+    from tilework.compiler.build import build
     from tilework.errors import TileworkError
     from tilework.frontends.compile import compile  # noqa: A004
     from tilework.report.build import report
@@ -25,7 +27,9 @@ __all__ = [
     "Schedule",
     "TileworkError",
     "__version__",
+    "build",
     "compile",
+    "compute",
     "measure",
     "report",
 ]
@@ -36,7 +40,9 @@ _HOMES = {
     "Executable": "tilework.runtime.executable",
     "Schedule": "tilework.schedule.schedule",
     "TileworkError": "tilework.errors",
+    "build": "tilework.compiler.build",
     "compile": "tilework.frontends.compile",
+    "compute": "tilework.compute",
     "measure": "tilework.tuning.measure.measurer",
     "report": "tilework.report.build",
 }
@@ -48,7 +54,8 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'tilework' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}")
     from importlib import import_module
 
-    value = getattr(import_module(home), name)
+    module = import_module(home)
+    value = module if home == f"tilework.{name}" else getattr(module, name)
     globals()[name] = value
     return value
 

@@ -39,7 +39,7 @@ _LEVELS: dict[str, Numerics] = {
 
 def numerics(level: str) -> Numerics:
     """The flags of a level; raises `UsageError` 1002 for a name that is none of strict, default, fast."""
-    found = _LEVELS.get(level)
+    found = _LEVELS.get(level) if isinstance(level, str) else None  # pyright: ignore[reportUnnecessaryIsInstance]
     if found is None:
         raise UsageError(1002, f"numerics={level!r} is not a level", hint="use 'strict', 'default' or 'fast'")
     return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from tilework.compute.nest import loop_program
 from tilework.compute.notation import Axis, Computation, Stage
-from tilework.dims import dim
+from tilework.dims import Symbol, dim
 from tilework.dtypes import float32
 from tilework.loops.expressions import Load, call, constant
 from tilework.loops.interpret import interpret
@@ -20,6 +20,10 @@ def load(source: Buffer, *index: Any) -> Load:
     return Load(source.name, tuple(dim(i) for i in index), source.dtype)
 
 
+def _symbols(*extents: Any) -> tuple[Symbol, ...]:
+    return tuple(Symbol(name) for name in sorted({name for extent in extents for name in dim(extent).names()}))
+
+
 def matrix_product(rows: Any, columns: Any, depth: Any) -> LoopProgram:
     """c[i, j] = sum over k of a[i, k] * b[k, j]."""
     a, b = buffer("a", float32, rows, depth), buffer("b", float32, depth, columns)
@@ -27,7 +31,7 @@ def matrix_product(rows: Any, columns: Any, depth: Any) -> LoopProgram:
     axes = (Axis("i", dim(rows)), Axis("j", dim(columns)), Axis("k", dim(depth), "reduction"))
     value = load(a, "i", "k") * load(b, "k", "j")
     stage = Stage("c", (c,), axes, (value,), None, reducer("sum", float32), (constant(0, float32),))
-    return loop_program(Computation("matrix_product", (a, b), (c,), (stage,)))
+    return loop_program(Computation("matrix_product", (a, b), (c,), (stage,), _symbols(rows, columns, depth)))
 
 
 def chain(rows: Any, columns: Any) -> LoopProgram:
@@ -43,7 +47,7 @@ def chain(rows: Any, columns: Any) -> LoopProgram:
     first = stage(t, "p", load(x, "p0", "p1") + load(y, "p1"))
     second = stage(u, "q", load(t, "q0", "q1") * load(t, "q0", "q1"))
     third = stage(out, "r", load(u, "r0", "r1") - load(x, "r0", "r1"))
-    return loop_program(Computation("chain", (x, y), (out,), (first, second, third)))
+    return loop_program(Computation("chain", (x, y), (out,), (first, second, third), _symbols(rows, columns)))
 
 
 def row_maximum(rows: Any, columns: Any) -> LoopProgram:
@@ -53,7 +57,7 @@ def row_maximum(rows: Any, columns: Any) -> LoopProgram:
     value = call("add", load(x, "i", "k"), 1)
     start = (constant(float("-inf"), float32),)
     stage = Stage("out", (out,), axes, (value,), None, reducer("maximum", float32), start)
-    return loop_program(Computation("row_maximum", (x,), (out,), (stage,)))
+    return loop_program(Computation("row_maximum", (x,), (out,), (stage,), _symbols(rows, columns)))
 
 
 def run(program: LoopProgram, seed: int, **symbols: int) -> dict[str, np.ndarray[Any, Any]]:

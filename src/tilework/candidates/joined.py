@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilework.compute.nest import loop_program
 from tilework.compute.notation import Computation, Stage
+from tilework.compute.plain import plain_program
 from tilework.dims import Dim, Loaded, dim, loaded
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
@@ -39,7 +39,7 @@ class Joined:
     @cached_property
     def program(self) -> LoopProgram:
         """The default loop program of the computation: where every schedule of it starts."""
-        return loop_program(self.computation)
+        return plain_program(self.computation)
 
 
 def joined(region: Region) -> Joined:

@@ -76,7 +76,7 @@ class RowKernels:
         name = f"tilework_{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
         found = self.made.get(name)
         if found is None:
-            done = vectorised(Schedule(program, self.machine, self.numerics)).program
+            done = vectorised(Schedule(program, self.machine, self.numerics, origin=program)).program
             kernel = emit_kernel(done, self.machine, self.numerics, checked=self.checked, name=name)
             found = self.made[name] = ProgramKernel(done, kernel)
         return found

@@ -18,6 +18,7 @@ from typing import TypeAlias
 from typing import cast as typing_cast
 
 from tilework import dtypes
+from tilework.compute.given import NotAnElement, axes_of, element_type, expressions_of, extent, extents, name_of
 from tilework.compute.notation import Axis, Computation, Stage
 from tilework.dims import Dim, IntLike, Symbol, dim, loaded
 from tilework.dtypes import DType
@@ -89,7 +90,7 @@ Place: TypeAlias = "IntLike | Axis"
 
 
 @dataclass(frozen=True, eq=False)
-class Reduction:
+class Reduction(NotAnElement):
     """Values to be combined over axes; what `compute`'s function may return. `types` are those of the targets."""
 
     values: tuple[Expression, ...]
@@ -106,7 +107,7 @@ class Reduction:
 
 
 @dataclass(frozen=True, eq=False)
-class Guarded:
+class Guarded(NotAnElement):
     """A value that is defined only where conditions hold; see `where`."""
 
     value: Expression | tuple[Expression, ...]
@@ -129,24 +130,42 @@ Definition: TypeAlias = (
 def _places(buffer: Buffer, place: Place | tuple[Place, ...]) -> tuple[Dim, ...]:
     parts = place if isinstance(place, tuple) else (place,)
     if len(parts) != len(buffer.shape):
-        raise LoopProgramError(1352, f"{buffer.name} has {len(buffer.shape)} dimensions, not {len(parts)}")
+        raise LoopProgramError(
+            1352, f"{buffer.name} has {len(buffer.shape)} dimensions, not {len(parts)}",
+            hint="give one index for each dimension",
+        )  # fmt: skip
+    for part in parts:
+        if _is_expression(part):
+            hint = "an element of integers is an index as tensor.at(i)"
+            raise LoopProgramError(1352, f"an element of {buffer.name} is chosen by a value", hint=hint)
     return tuple(dim(p.name if isinstance(p, Axis) else p) for p in parts)
 
 
-def placeholder(name: str, dtype: DType, *shape: IntLike) -> Tensor:
-    """An input of the computation."""
-    found = Buffer(name, tuple(dim(extent) for extent in shape), dtype)
+def _is_expression(value: object) -> bool:
+    return isinstance(value, Expression)
+
+
+def placeholder(name: str, dtype: DType | str, *shape: IntLike) -> Tensor:
+    """An input of the computation.
+
+    `dtype` may be a name ("float32") or numpy's type. An extent is an integer, a dim, or a text: a symbol ("N") or an
+    expression of symbols ("2*N + 1"). Raises `LoopProgramError` 1352 or 1329, `UsageError` 1003 or 1004, for others.
+    """
+    where = f"placeholder {name_of(name, 'an array')}"
+    entries: object = shape[0] if len(shape) == 1 and isinstance(shape[0], (tuple, list)) else shape
+    sizes = tuple(entry.extent if isinstance(entry, Axis) else entry for entry in extents(entries, where))
+    found = Buffer(name, sizes, element_type(dtype, where))
     return Tensor(found, (), (found,))
 
 
-def reduce_axis(extent: IntLike, name: str = "k") -> Axis:
+def reduce_axis(size: IntLike, name: str = "k") -> Axis:
     """An axis to reduce over; use it as an index. Its name differs from those of the result's axes."""
-    return Axis(name, dim(extent), "reduction")
+    return Axis(name_of(name, "an axis"), extent(size, f"axis {name}"), "reduction")
 
 
-def scan_axis(extent: IntLike, name: str = "s") -> Axis:
+def scan_axis(size: IntLike, name: str = "s") -> Axis:
     """An axis whose points follow one another: an entry of the result's shape, and what a scan goes along."""
-    return Axis(name, dim(extent), "scan")
+    return Axis(name_of(name, "an axis"), extent(size, f"axis {name}"), "scan")
 
 
 # -- reductions --------------------------------------------------------------------------------------------------------
@@ -162,11 +181,13 @@ def reduction(
 
     `where` lists conditions (dims >= 0) under which a point takes part.
     """
-    parts = (values,) if isinstance(values, Expression) else tuple(values)
-    over = (axes,) if isinstance(axes, Axis) else tuple(axes)
+    parts, over = expressions_of(values, "a reduction"), axes_of(axes, "a reduction")
     found = built_in_reducer(reducer, accumulate or parts[0].dtype) if isinstance(reducer, str) else reducer
     if found.arity != len(parts):
-        raise LoopProgramError(1352, f"{found.name} combines {found.arity} components, not {len(parts)}")
+        raise LoopProgramError(
+            1352, f"{found.name} combines {found.arity} components, not {len(parts)}",
+            hint="give as many values as it combines",
+        )  # fmt: skip
     converted = tuple(cast(part, right.dtype) for part, right in zip(parts, found.right, strict=True))
     types = tuple(part.dtype for part in (parts if accumulate is not None else converted))
     return Reduction(converted, over, found, types, False, accumulate, tuple(dim(condition) for condition in where))
@@ -195,7 +216,8 @@ def min(value: Expression, axes: Axis | Sequence[Axis]) -> Reduction:  # noqa: A
 def scan(found: Reduction, *, exclusive: bool = False) -> Reduction:
     """Keep every partial result along a scan axis; `exclusive`: before the point itself is combined."""
     if not found.is_scan:
-        raise LoopProgramError(1352, "a scan goes along a `scan_axis`")
+        hint = 's = scan_axis("N", "s") is an entry of the shape, and what to reduce over'
+        raise LoopProgramError(1352, "a scan goes along a scan axis", hint=hint)
     return replace(found, exclusive=exclusive)
 
 
@@ -217,7 +239,7 @@ def define_reducer(
 def arg_reducer(kind: str, dtype: DType, index_dtype: DType = dtypes.int64) -> Reducer:
     """`argmax` or `argmin` over (value, position) pairs: the first position of the extreme, or of the first NaN."""
     if kind not in ("argmax", "argmin"):
-        raise LoopProgramError(1352, f"{kind!r} is neither argmax nor argmin")
+        raise LoopProgramError(1352, f"{kind!r} is neither argmax nor argmin", hint="use 'argmax' or 'argmin'")
     better = "greater" if kind == "argmax" else "less"
 
     def combine(left: tuple[Parameter, ...], right: tuple[Parameter, ...]) -> tuple[Expression, ...]:
@@ -297,24 +319,31 @@ def compute_several(
     `body` is called once, with a dim for each dimension; a dimension given as a `scan_axis` is one. `reads` are
     computed tensors that the body uses only through `Tensor.at`.
     """
+    where = f"compute {', '.join(name_of(name, 'a tensor') for name in names)}"
+    if not callable(body):
+        hint = "give a function of one index for each dimension, such as lambda i, j: a[i, j] * 2.0"
+        raise LoopProgramError(1352, f"a {type(body).__name__} defines no elements", where=where, hint=hint)
     parameters = inspect.signature(body).parameters
-    entries = list(shape)
+    entries = extents(shape, where)
     open_ended = any(p.kind is inspect.Parameter.VAR_POSITIONAL for p in parameters.values())
     given = [name for name, p in parameters.items() if p.default is inspect.Parameter.empty]
     labels = [f"i{n}" for n in range(len(entries))] if open_ended else given
     if len(labels) != len(entries):
-        raise LoopProgramError(1352, f"{names[0]} has {len(entries)} dimensions; its function takes {len(labels)}")
+        raise LoopProgramError(
+            1352, f"{names[0]} has {len(entries)} dimensions; its function takes {len(labels)}",
+            hint="let the function take one index for each dimension",
+        )  # fmt: skip
     axes = tuple(
-        entry if isinstance(entry, Axis) else Axis(label, dim(entry))
-        for entry, label in zip(entries, labels, strict=True)
+        entry if isinstance(entry, Axis) else Axis(label, entry) for entry, label in zip(entries, labels, strict=True)
     )
     called = typing_cast("Callable[..., Body]", body)
     result = called(*(dim(axis.name) for axis in axes))
-    extents = tuple(axis.extent for axis in axes)
+    sizes = tuple(axis.extent for axis in axes)
     if isinstance(result, Reduction):
         values, types = result.values, result.types
         if result.is_scan and not set(result.axes) <= set(axes):
-            raise LoopProgramError(1352, "a scan axis must be an entry of the shape", where=names[0])
+            hint = f'give the axis as an entry of the shape: compute("{names[0]}", (s,), ...)'
+            raise LoopProgramError(1352, "a scan axis must be an entry of the shape", where=names[0], hint=hint)
         stage = Stage(
             names[0], (), axes if result.is_scan else (*axes, *result.axes), values, None, result.reducer,
             result.reducer.identity, result.guards, result.accumulate, result.exclusive,
@@ -322,12 +351,13 @@ def compute_several(
     else:
         guards = result.guards if isinstance(result, Guarded) else ()
         value = result.value if isinstance(result, Guarded) else result
-        values = value if isinstance(value, tuple) else (value,)
+        values = expressions_of(value, where)
         types = tuple(v.dtype for v in values)
         stage = Stage(names[0], (), axes, values, guards=guards)
     if len(types) != len(names):
-        raise LoopProgramError(1352, f"{len(types)} values are given for {', '.join(names)}")
-    targets = tuple(Buffer(n, extents, t) for n, t in zip(names, types, strict=True))
+        hint = "return one value for each name"
+        raise LoopProgramError(1352, f"{len(types)} values are given for {', '.join(names)}", hint=hint)
+    targets = tuple(Buffer(n, sizes, t) for n, t in zip(names, types, strict=True))
     stages, sources = _gathered((*reads, *_tensors(values)))
     stages = (*stages, replace(stage, targets=targets))
     return tuple(Tensor(target, stages, sources) for target in targets)
@@ -373,13 +403,26 @@ def computation(
 ) -> Computation:
     """The computation of some tensors from others. Symbols that are not described are at least 1.
 
-    Raises `LoopProgramError` 1352 where an input is missing.
+    Raises `LoopProgramError` 1352 where an input is missing or an output is an input, 1350 where a tensor that is
+    computed has an input's name.
     """
+    name_of(name, "a computation")
+    _check_tensors("input", inputs)
+    _check_tensors("output", outputs)
     gathered, sources = _gathered(outputs)
     stages = _unique_axes(gathered)
     missing = {source.name for source in sources} - {tensor.name for tensor in inputs}
     if missing:
-        raise LoopProgramError(1352, f"{', '.join(sorted(missing))} must be inputs of {name}")
+        listed = ", ".join(sorted(missing))
+        raise LoopProgramError(1352, f"{listed} must be inputs of {name}", hint="list every placeholder that is read")
+    given = {tensor.name for tensor in inputs}
+    for stage in stages:
+        for target in stage.targets:
+            if target.name in given:
+                raise LoopProgramError(
+                    1350, f"the tensor {target.name} has the name of an input", where=f"computation {name}",
+                    hint="give what is computed a name of its own: arrays are not changed in place",
+                )  # fmt: skip
     described = {symbol.name: symbol for symbol in symbols}
     buffers = [t.buffer for t in (*inputs, *outputs)] + [t for stage in stages for t in stage.targets]
     extents = [e for b in buffers for e in b.shape] + [a.extent for stage in stages for a in stage.axes]
@@ -387,6 +430,16 @@ def computation(
     kept = [described.get(found, Symbol(found, 1)) for found in used]
     kept += [symbol for symbol in described.values() if symbol.name not in used]
     return Computation(name, tuple(t.buffer for t in inputs), tuple(t.buffer for t in outputs), stages, tuple(kept))
+
+
+def _check_tensors(what: str, tensors: Iterable[object]) -> None:
+    for tensor in tensors:
+        if not isinstance(tensor, Tensor):
+            hint = "give what placeholder and compute return"
+            raise LoopProgramError(1352, f"a {type(tensor).__name__} is no {what}", hint=hint)
+        if bool(tensor.stages) == (what == "input"):
+            hint = "inputs are placeholders, and outputs what compute makes of them"
+            raise LoopProgramError(1352, f"{tensor.name} cannot be an {what}", hint=hint)
 
 
 def _unique_axes(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:

@@ -1,7 +1,7 @@
 """Index notation: stages that define arrays element by element.
 
 A `Stage` names axes (parallel, reduction or scan) and says what each point computes. A `Computation` is a list of
-stages; its default loop program is the plain nest of each, in order (`compute.nest.loop_program`).
+stages; its default loop program is the plain nest of each, in order (`compute.plain.plain_program`).
 
     rows, columns, k = parallel("i", M), parallel("j", N), reduction("k", K)
     c = Stage("c", (c_buffer,), (rows, columns, k), values=(a[i, k] * b[k, j],), reducer=sum)

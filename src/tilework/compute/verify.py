@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from tilework.compute.nest import loop_program
 from tilework.compute.notation import Axis, Computation, Stage
+from tilework.compute.plain import plain_program
 from tilework.compute.reads import reads_of
 from tilework.dims import Bounds, Dim, FloorDiv, Mod, dim, symbol_bounds
 from tilework.errors import Fault, TileworkError, VerificationError
@@ -32,7 +32,7 @@ def faults_of(computation: Computation) -> list[Fault]:
     if any(fault.code in (1350, 1351) for fault in faults):
         return faults  # there is no nest to look at
     try:
-        faults += program_faults(loop_program(computation))
+        faults += program_faults(plain_program(computation))
     except TileworkError as error:
         faults.append(Fault(error.code, error.where or computation.name, error.message))
     return faults

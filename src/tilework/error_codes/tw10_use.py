@@ -45,4 +45,9 @@ CODES: Mapping[int, CodeInfo] = {
         "No frontend reads what was given as a model.",
         "Give the path, bytes or ModelProto of an ONNX model, or a Graph.",
     ),
+    1009: CodeInfo(
+        "nothing to build",
+        "`tilework.build` was given something that is no computation, or one without results.",
+        "Give a Schedule, a loop program, or what `tilework.compute.computation` returns.",
+    ),
 }

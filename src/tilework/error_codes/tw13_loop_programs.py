@@ -114,8 +114,8 @@ CODES: Mapping[int, CodeInfo] = {
     ),
     1352: CodeInfo(
         "computation written wrongly",
-        "A call of the functions that build computations does not make sense.",
-        "See the message.",
+        "A call of the functions that build computations (`tilework.compute`) does not make sense.",
+        "Give what the message asks for; the page 'Write and schedule a kernel' shows a whole computation.",
     ),
     1353: CodeInfo(
         "writes may meet",

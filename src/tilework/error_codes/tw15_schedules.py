@@ -112,4 +112,9 @@ CODES: Mapping[int, CodeInfo] = {
         "A buffer cannot live in that scope: its size is not constant, it is an argument, or threads share it.",
         "Use scope 'global', or move the storage into a loop where it is small.",
     ),
+    1523: CodeInfo(
+        "nothing to schedule",
+        "A schedule was to be made of something that is no loop program.",
+        "Give a loop program: `loop_program(computation(...))` of `tilework.compute` makes one.",
+    ),
 }

@@ -42,6 +42,11 @@ CODES: Mapping[int, CodeInfo] = {
         "Once its loops are unrolled, a program has more statements than can be compiled in time.",
         "Unroll less.",
     ),
+    1609: CodeInfo(
+        "constant beyond 64 bits",
+        "An index, an extent or a guard of a program needs a constant that a signed number of 64 bits does not hold.",
+        "Use extents and factors whose products stay below 2**63.",
+    ),
     1620: CodeInfo(
         "unknown machine",
         "There is no description of a machine of that name.",

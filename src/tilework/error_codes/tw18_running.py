@@ -15,6 +15,6 @@ CODES: Mapping[int, CodeInfo] = {
     1802: CodeInfo(
         "access out of bounds",
         "A checked build found an access outside its buffer.",
-        "Report it with the loop program: a schedule or the lowering is wrong.",
+        "Correct the index of a computation of your own; else report it: a schedule or the lowering is wrong.",
     ),
 }

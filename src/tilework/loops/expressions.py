@@ -6,6 +6,7 @@ Expressions are compared by identity: sharing an object means computing it once.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -14,13 +15,13 @@ from tilework import dtypes
 from tilework.dims import Dim, Loaded, dim
 from tilework.dtypes import DType
 from tilework.errors import LoopProgramError
-from tilework.loops.functions import result_type
+from tilework.loops.functions import FUNCTIONS, result_type
 
 Scalar: TypeAlias = bool | int | float
 
 
 class Expression:
-    """Base of scalar expressions; has `dtype`. Python operators build calls (not comparisons: `==` is identity)."""
+    """Base of scalar expressions; has `dtype`. Python operators build calls (but `==` is identity)."""
 
     dtype: DType
 
@@ -50,6 +51,45 @@ class Expression:
 
     def __neg__(self) -> Expression:
         return call("negate", self)
+
+    def __abs__(self) -> Expression:
+        return call("absolute", self)
+
+    def __pow__(self, other: Operand) -> Expression:
+        return call("power", self, other)
+
+    def __mod__(self, other: Operand) -> Expression:
+        return call("floor_remainder", self, other)
+
+    def __lt__(self, other: Operand) -> Expression:
+        return call("less", self, other)
+
+    def __le__(self, other: Operand) -> Expression:
+        return call("less_equal", self, other)
+
+    def __gt__(self, other: Operand) -> Expression:
+        return call("greater", self, other)
+
+    def __ge__(self, other: Operand) -> Expression:
+        return call("greater_equal", self, other)
+
+    def __bool__(self) -> bool:
+        hint = "write select(condition, a, b) where values depend on one another"
+        raise LoopProgramError(1301, "the values of elements are not known yet", hint=hint)
+
+    def __float__(self) -> float:
+        hint = "functions of elements are call(name, x): call('exp', x), call('square_root', x)"
+        raise LoopProgramError(1301, "the values of elements are not known yet", hint=hint)
+
+    def __array_ufunc__(self, function: object, method: str, *operands: Operand, **named: object) -> Expression:
+        """What numpy's functions make of an element: the scalar function of that name."""
+        name = str(getattr(function, "__name__", function))
+        name = _NUMPY_NAMES.get(name, name)
+        if method != "__call__" or named or name not in FUNCTIONS:
+            hint = f"functions of elements are call(name, x), with a name of: {', '.join(FUNCTIONS)}"
+            raise LoopProgramError(1301, f"numpy's {name} cannot be computed of elements", hint=hint)
+        first = next(operand for operand in operands if isinstance(operand, Expression))
+        return call(name, *(like(operand, first) for operand in operands))
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,17 +136,41 @@ class Parameter(Expression):
 
 Operand: TypeAlias = "Expression | Scalar"
 
+_NUMPY_NAMES = {
+    "negative": "negate", "sqrt": "square_root", "rint": "round_even", "trunc": "truncate", "fmod": "remainder",
+    "isnan": "is_nan", "isinf": "is_infinite", "arcsin": "asin", "arccos": "acos", "arctan": "atan",
+    "arctan2": "atan2", "arcsinh": "asinh", "arccosh": "acosh", "arctanh": "atanh", "copysign": "copy_sign",
+    "float_power": "power", "mod": "floor_remainder", "logical_not": "not", "logical_and": "and", "logical_or": "or",
+}  # fmt: skip
+"""What numpy calls otherwise (`remainder` has its own meaning there, and is `mod`'s other name)."""
 
-def constant(value: Scalar, dtype: DType) -> Constant:
+
+def constant(value: Scalar, dtype: DType | str) -> Constant:
     """A literal, converted to what its type can hold (raises `LoopProgramError` 1301 where it cannot)."""
+    dtype = _type(dtype)
+    if type(value) not in (bool, int, float):
+        value = _number(value)
     if dtype.kind == "boolean":
         return Constant(bool(value), dtype)
     if dtype.is_integer:
         low, high = dtypes.integer_range(dtype)
-        if int(value) != value or not low <= value <= high:
+        if not math.isfinite(value) or int(value) != value or not low <= value <= high:
             raise LoopProgramError(1301, f"{value} is no {dtype}")
         return Constant(int(value), dtype)
     return Constant(float(value), dtype)
+
+
+def _number(value: object) -> Scalar:
+    """A number of another kind (numpy's, for example) as Python's."""
+    if isinstance(value, Dim):
+        hint = f"write index({value}, float32), with the type you mean"
+        raise LoopProgramError(1301, f"{value} is an index, no number", hint=hint)
+    if isinstance(value, (str, bytes)) or not hasattr(value, "__float__"):
+        raise LoopProgramError(1301, f"a {type(value).__name__} is no operand", hint="give a number or an element")
+    try:
+        return value.__index__() if hasattr(value, "__index__") else float(value)  # type: ignore[arg-type, union-attr]
+    except TypeError as error:
+        raise LoopProgramError(1301, f"a {type(value).__name__} is no number: {error}") from None
 
 
 def like(value: Operand, other: Expression) -> Expression:
@@ -127,8 +191,9 @@ def call(function: str, *arguments: Operand) -> Expression:
     return Call(function, operands, result_type(function, tuple(a.dtype for a in operands)))
 
 
-def cast(value: Expression, dtype: DType) -> Expression:
+def cast(value: Expression, dtype: DType | str) -> Expression:
     """Convert the value to another type (floating to integer truncates; NaN gives 0, values out of range saturate)."""
+    dtype = _type(dtype)
     return value if value.dtype == dtype else Call("cast", (value,), dtype)
 
 
@@ -143,9 +208,14 @@ _KEPT = 256
 """Expressions of up to so many subexpressions remember them, as they do not change and are walked over and over."""
 
 
-def index(value: Dim | int | str, dtype: DType = dtypes.int64) -> Index:
+def index(value: Dim | int | str, dtype: DType | str = dtypes.int64) -> Index:
     """A symbolic integer as a number."""
-    return Index(dim(value), dtype)
+    return Index(dim(value), _type(dtype))
+
+
+def _type(dtype: object) -> DType:
+    """A type, or the type of a name. Raises `UsageError` 1003 for anything else."""
+    return dtype if isinstance(dtype, DType) else dtypes.dtype_named(str(dtype))
 
 
 def children(expression: Expression) -> tuple[Expression, ...]:

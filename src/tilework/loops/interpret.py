@@ -6,10 +6,11 @@ reading an element nobody wrote, indices out of bounds, parallel iterations that
 
 from __future__ import annotations
 
+import operator
 import random
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import Any, NoReturn, TypeAlias
+from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
 
@@ -79,9 +80,9 @@ def bind_symbols(
 ) -> dict[str, int]:
     """The value of every symbol: those given, and those that are a whole dimension of an argument.
 
-    Raises `LoopProgramError` 1310 where one is missing, contradicted, or out of its bounds.
+    Raises `LoopProgramError` 1310 where one is missing, contradicted, out of its bounds, or no integer of 64 bits.
     """
-    values = {name: int(value) for name, value in symbols.items()}
+    values = _symbol_values(program, symbols)
     for argument in program.arguments:
         shape = shapes.get(argument.buffer.name)
         if shape is None or len(shape) != len(argument.buffer.shape):
@@ -97,6 +98,24 @@ def bind_symbols(
         low, high = symbol.bounds
         if not low <= value <= high or value % symbol.multiple:
             raise LoopProgramError(1310, f"{symbol.name} = {value}, but {symbol}", where=program.name)
+    return values
+
+
+def _symbol_values(program: LoopProgram, symbols: object) -> dict[str, int]:
+    """The values given, as integers: 1.5 is not cut to 1."""
+    hint = "give a dictionary of whole numbers, as {'N': 1000}"
+    if not isinstance(symbols, Mapping):
+        text = f"symbols are given as a {type(symbols).__name__}"
+        raise LoopProgramError(1310, text, where=program.name, hint=hint)
+    values: dict[str, int] = {}
+    for name, value in cast("Mapping[str, Any]", symbols).items():
+        try:
+            values[name] = operator.index(value)
+        except TypeError:
+            raise LoopProgramError(1310, f"{name} = {value!r} is no integer", where=program.name, hint=hint) from None
+        if isinstance(value, bool) or abs(values[name]) >= 1 << 63:
+            text = f"{name} = {value!r} is no extent of 64 bits"
+            raise LoopProgramError(1310, text, where=program.name, hint=hint)
     return values
 
 

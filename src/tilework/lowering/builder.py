@@ -13,7 +13,11 @@ from collections.abc import Callable
 from typing import Any
 
 from tilework.dtypes import DType
+from tilework.errors import CodegenError
 from tilework.lowering.registers import Block, Instruction, Literal, Value
+
+_INDEX_LIMIT = 1 << 63
+"""Indices are signed numbers of 64 bits."""
 
 
 class Scope:
@@ -77,7 +81,9 @@ class Builder:
         return found
 
     def integer(self, value: int) -> Value:
-        """An i64 literal."""
+        """An i64 literal of an index; raises `CodegenError` 1609 for one that 64 bits do not hold."""
+        if not -_INDEX_LIMIT <= value < _INDEX_LIMIT:
+            raise CodegenError(1609, f"an index, an extent or a guard has the constant {value}")
         return self.constant("i64", value)
 
     # -- instructions --------------------------------------------------------------------------------------------------

@@ -257,6 +257,7 @@ class Indices:
         """0, step, 2 step, ... as i64."""
         assert self.state.lane is not None
         width = self.state.lane.width
+        self.state.builder.integer(step * (width - 1))  # refuses what is too large
         return self.state.builder.constant("i64", tuple(step * i for i in range(width)), width)
 
     def atom(self, atom: Atom) -> Value:

@@ -22,11 +22,13 @@ from tilework.cost.roofline import Prediction, Roofline, assumed, predict
 from tilework.cost.traffic import Traffic, traffic
 from tilework.errors import UsageError
 from tilework.loops.program import LoopProgram
+from tilework.loops.verify import verify
 from tilework.machine.cpu import CpuMachine
 from tilework.machine.finder import machine
 from tilework.report.code import CodeSize, code_size
 from tilework.report.text import report_text
 from tilework.report.tree import TreeLine, tree_lines
+from tilework.runtime.settings import whole_number
 from tilework.schedule.pressure import LoopPressure, register_pressure
 from tilework.schedule.schedule import Schedule
 from tilework.tuning.measure.probe import probe
@@ -100,13 +102,16 @@ def report(
     machine's limits, `assumed` from its data, measured here first (`probe`, some seconds), or given.
 
     Raises:
-        UsageError: 1770 for anything but a schedule or candidate for a CPU, 1771 for no roofline.
+        UsageError: 1770 for anything but a schedule or candidate for a CPU, 1771 for no roofline, 1002 for threads or
+            symbols that make no sense.
         LoopProgramError: 1310 for a symbol without a value.
+        VerificationError: 13xx for a program that is wrong in itself, or at these sizes.
         RunError: 1761, 1765 where the probe does not run.
     """
     schedule, target, streaming = _scheduled(subject)
-    limits = _limits(roofline, target, threads)
-    program = bound(schedule.program, symbols)
+    schedule = schedule.started()
+    program = _at_sizes(schedule, symbols)
+    limits = _limits(roofline, target, whole_number("threads", threads, "threads"))
     footprints = Footprints(program, target.line_bytes)
     accesses = access_counts(program)
     counted = statement_counts(program)
@@ -134,6 +139,19 @@ def report(
             bits,
         )
     )
+
+
+def _at_sizes(schedule: Schedule, symbols: Mapping[str, int]) -> LoopProgram:
+    """The program with integers for its symbols, verified at these sizes: all accesses are inside their buffers."""
+    program = bound(schedule.program, symbols)
+    known = [symbol.name for symbol in schedule.program.symbols]
+    unknown = [name for name in symbols if name not in known]
+    if unknown:
+        hint = f"the symbols are: {', '.join(known) or 'none'}"
+        raise UsageError(1002, f"there is no symbol {', '.join(map(repr, unknown))}", where="symbols", hint=hint)
+    if schedule.origin is not None and known:
+        verify(bound(schedule.origin, symbols))
+    return program
 
 
 def _scheduled(subject: Schedule | Candidate) -> tuple[Schedule, CpuMachine, frozenset[str]]:

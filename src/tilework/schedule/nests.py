@@ -33,6 +33,7 @@ def each_nest(schedule: Schedule, treat: Treatment) -> Schedule:
     depend on the nest and on `schedule.outside.shared` only: the buffers that others touch too. Where one of its steps
     has to look further, it is called again with the whole program.
     """
+    schedule = schedule.started()
     nests = [place.statements for place in _places(schedule.program.body, ()) if place.statements]
     if len(nests) == 1 or schedule.outside is not None:
         for nest in nests:

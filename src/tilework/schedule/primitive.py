@@ -32,6 +32,9 @@ class Machine(Protocol):
     def vector_registers(self) -> int: ...
 
 
+LARGEST = 1 << 62
+"""The largest number in a step: what is rounded up to a multiple of it still is an index of 64 bits."""
+
 Reach = Literal["nest", "buffer", "program"]
 """How far a primitive looks."""
 
@@ -143,6 +146,10 @@ class Primitive(ABC):
             )
             if not fits:
                 raise ScheduleError(1505, f"{self.name}: {entry.name} is {value!r}; it must be {_words(wanted)}")
+            if isinstance(value, int) and abs(value) > LARGEST:
+                raise ScheduleError(
+                    1505, f"{self.name}: {entry.name} is {value}; indices of 64 bits hold pieces of at most 2**62"
+                )
 
     @abstractmethod
     def check(self, setting: Setting) -> Verdict:

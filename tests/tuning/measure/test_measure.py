@@ -8,6 +8,7 @@ import threading
 import time
 from collections.abc import Iterator
 from dataclasses import replace
+from typing import Any, cast
 
 import pytest
 
@@ -16,7 +17,7 @@ from tests.schedule.programs import matrix_product
 from tilework import dtypes
 from tilework.candidates.candidate import Candidate
 from tilework.dims import Symbol, dim, loaded
-from tilework.errors import LoopProgramError, UsageError
+from tilework.errors import LoopProgramError, TileworkError, UsageError, VerificationError
 from tilework.loops.expressions import Load, constant
 from tilework.loops.program import Access, Argument, Compute, Loop, LoopProgram, Storage, buffer, sequence
 from tilework.loops.reducers import reducer
@@ -173,13 +174,56 @@ def test_another_machines_code(measurer: Measurer) -> None:
     check(found, "refused", "TW1764" if machine("host").architecture != "aarch64" else "")
 
 
+# -- what is refused before it runs ----------------------------------------------------------------------------------
+def test_a_program_that_leaves_its_buffers_is_not_run(measurer: Measurer) -> None:
+    with pytest.raises(VerificationError) as caught:
+        measurer.measure(Schedule(wild()), settings=QUICK)
+    assert caught.value.code == 1325
+
+
+def test_a_program_that_leaves_its_buffers_at_these_sizes_is_not_run(measurer: Measurer) -> None:
+    x, y = buffer("x", F, "M"), buffer("y", F, "N")
+    body = Loop("i", dim("N"), "serial", Compute("y", (Access("y", (dim("i"),)),), (Load("x", (dim("i"),), F),)))
+    arguments = (Argument(x, "read"), Argument(y, "write"))
+    schedule = Schedule(LoopProgram("first", arguments, body, (Symbol("M"), Symbol("N"))))
+    assert measurer.measure(schedule, symbols={"M": 5, "N": 5}, settings=QUICK).ok
+    for one in (schedule, schedule.split("i", 2)):
+        with pytest.raises(VerificationError, match="reaches 4, and the extent is 3"):
+            measurer.measure(one, symbols={"M": 3, "N": 5}, settings=QUICK)
+
+
+@pytest.mark.parametrize(
+    ("code", "settings"),
+    [
+        (1760, {"threads": "x"}), (1760, {"threads": 0}), (1760, {"threads": -1}), (1760, {"threads": True}),
+        (1760, {"threads": 2.0}), (1760, {"threads": 10**9}), (1760, {"seconds": "x"}), (1760, {"seconds": None}),
+        (1760, {"seconds": float("nan")}), (1760, {"limit_seconds": "x"}), (1760, {"cold": "no"}),
+        (1760, {"data": 3}), (1760, {"measurer": 3}), (1310, {"symbols": None}), (1310, {"symbols": {"N": "x"}}),
+        (1310, {"symbols": {"N": 1.5}}), (1310, {"symbols": {"N": 10**30}}), (1310, {"symbols": {"N": True}}),
+        (1310, {"symbols": {}}), (1310, {"symbols": {"N": -1}}), (1760, {"symbols": {"N": 3, "Q": 1}}),
+        (1762, {"against": "x"}),
+    ],
+)  # fmt: skip
+def test_slips_are_refused_with_a_code(code: int, settings: dict[str, Any]) -> None:
+    with pytest.raises(TileworkError) as caught:
+        cast("Any", measure)(Schedule(symbolic_sum()), **{"symbols": {"N": 3}, **settings})
+    assert caught.value.code == code
+
+
+def test_nothing_is_not_measured() -> None:
+    with pytest.raises(TileworkError) as caught:
+        measure(cast("Any", None))
+    assert caught.value.code == 1762
+
+
 # -- kernels that do harm ----------------------------------------------------------------------------------------------
 def test_a_crash_is_an_outcome(measurer: Measurer) -> None:
     before = measurer.started
-    found = measurer.measure(Schedule(wild()), settings=QUICK)
+    trusted = Schedule(wild(), origin=wild())  # says that it is sound, and lies
+    found = measurer.measure(trusted, settings=QUICK)
     check(found, "crashed", "SIGSEGV", "run")
     assert found.side == "subject"
-    again = measurer.measure(Schedule(matrix_product(4, 4, 4)), against=Schedule(wild()), settings=QUICK)
+    again = measurer.measure(Schedule(matrix_product(4, 4, 4)), against=trusted, settings=QUICK)
     assert (again.outcome, again.side) == ("crashed", "against")
     assert measurer.measure(Schedule(matrix_product(4, 4, 4)), settings=QUICK).ok
     assert measurer.started == before + 2

@@ -18,7 +18,7 @@ class PlainNest:
         """One candidate, always."""
 
         def schedule() -> Schedule:
-            return Schedule(region.definition.program, machine, numerics)
+            return Schedule(region.definition.program, machine, numerics, origin=region.definition.program)
 
         return (Candidate("direct", self.name, schedule, note="the plain nest of each stage"),)
 

@@ -56,7 +56,7 @@ class VectorNest:
         """One candidate, always."""
         found = region.definition
         packable = frozenset(found.buffers[name] for name in region.constants)
-        schedule = vectorised(Schedule(found.program, machine, numerics), packable)
+        schedule = vectorised(Schedule(found.program, machine, numerics, origin=found.program), packable)
         typical_sizes = {symbol.name: typical(symbol) for symbol in region.symbols}
         large = streamed(schedule.program, machine.last_level_bytes, typical_sizes)
         note = _note(schedule) + (", stores past the caches where results are large" if large else "")

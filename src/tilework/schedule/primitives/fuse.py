@@ -12,7 +12,7 @@ from typing import ClassVar
 
 from tilework.dims import dim
 from tilework.loops.program import Compute, Loop, replace_node, walk
-from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
+from tilework.schedule.primitive import LARGEST, Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import loop_names, replace_variables
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
@@ -35,6 +35,9 @@ class Fuse(Primitive):
             return illegal(1506, "only serial loops can be fused; fuse before marking them", outer, inner)
         if inner.extent.names() & setting.names() or inner.extent.loads():
             return unknown(f"the extent of {self.second} is not the same for all iterations of all loops", inner)
+        both = (outer.extent * inner.extent).value
+        if both is not None and both > LARGEST:
+            return illegal(1505, f"{both} iterations are more than indices of 64 bits count", outer, inner)
         # the fused variable stands for both, so a statement must reduce over both or neither
         for node in walk(inner.body):
             if isinstance(node, Compute) and (self.first in node.reduction) != (self.second in node.reduction):

@@ -29,7 +29,7 @@ from tilework.loops.program import (
     rewrite,
 )
 from tilework.schedule.footprint import reads_in_dims, touched_buffers
-from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
+from tilework.schedule.primitive import LARGEST, Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import instructions, loop_bounds
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
@@ -56,6 +56,8 @@ class TransformLayout(Primitive):
             return illegal(1505, error.message)
         if layout.rank != len(found.shape):
             return illegal(1505, f"{layout} is for {layout.rank} dimensions, {self.buffer} has {len(found.shape)}")
+        if max(layout.multiples, default=1) > LARGEST:
+            return illegal(1505, f"the blocks of {layout} are more than indices of 64 bits count")
         if any(a.buffer.name == self.buffer and a.access != "read" for a in program.arguments):
             return illegal(1515, f"{self.buffer} is a result that the caller expects row-major")
         if self.buffer in reads_in_dims(program.body):

@@ -9,14 +9,17 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tilework.candidates.candidate import Candidate
+from tilework.cost.accesses import bound
 from tilework.errors import UsageError
 from tilework.loops.interpret import bind_symbols
 from tilework.loops.parse import parse_program
 from tilework.loops.program import LoopProgram
 from tilework.loops.text import program_text
+from tilework.loops.verify import verify
 from tilework.machine.cpu import CpuMachine
 from tilework.machine.finder import machine, names
 from tilework.numerics import Level, numerics
+from tilework.runtime.processors import MOST_THREADS
 from tilework.schedule.primitives.transform_layout import argument_layouts
 from tilework.schedule.schedule import Schedule
 from tilework.schedule.trace import Trace, trace_from_json, trace_to_json
@@ -62,21 +65,43 @@ class Settings:
     memory_limit_bytes: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 < self.seconds < 3600:
-            raise UsageError(1760, f"seconds={self.seconds} is no time to measure for", where="seconds")
-        if self.threads is not None and self.threads < 1:
-            raise UsageError(1760, f"threads={self.threads} must be 1 or more", where="threads")
+        check_seconds("seconds", self.seconds, 3600)
+        if self.threads is not None:
+            check_count("threads", self.threads, MOST_THREADS)
         if self.data not in ("integers", "normal"):
             raise UsageError(1760, f"data={self.data!r} must be 'integers' or 'normal'", where="data")
-        if self.memory_limit_bytes is not None and self.memory_limit_bytes < 1:
-            raise UsageError(1760, "memory_limit_bytes must be 1 or more", where="memory_limit_bytes")
+        if not isinstance(self.cold, bool):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(1760, f"cold={self.cold!r} must be True or False", where="cold")
+        if self.memory_limit_bytes is not None:
+            check_count("memory_limit_bytes", self.memory_limit_bytes)
+
+
+def check_seconds(name: str, value: object, most: float) -> None:
+    """Raise `UsageError` 1760 unless the setting is a time above 0 and below `most` seconds."""
+    if isinstance(value, bool) or not isinstance(value, (int, float)) or not 0 < value < most:
+        hint = f"give a number of seconds above 0 and below {most:g}"
+        raise UsageError(1760, f"{name}={value!r} is no time to measure for", where=name, hint=hint)
+
+
+def check_count(name: str, value: object, most: int | None = None) -> None:
+    """Raise `UsageError` 1760 unless the setting is a whole number from 1 to `most`."""
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1 or (most is not None and value > most):
+        hint = "give a whole number of 1 or more" + (f", at most {most}" if most is not None else "")
+        raise UsageError(1760, f"{name}={value!r} makes no sense", where=name, hint=hint)
+
+
+def _values(program: LoopProgram, symbols: Mapping[str, int]) -> dict[str, int]:
+    """The values of the program's own symbols; others may be given, for the other side of a pair."""
+    found = bind_symbols(program, {}, symbols)
+    return {symbol.name: found[symbol.name] for symbol in program.symbols}
 
 
 def job_of(subject: Schedule | Candidate, symbols: Mapping[str, int] = _NO_SYMBOLS) -> Job:
     """The job of a schedule or candidate, its program as scheduled.
 
     Raises `UsageError` 1762 for another kind of value, 1763 for a machine that has no name, `LoopProgramError` 1310 for
-    symbols without a value; and what a candidate's `schedule()` raises.
+    symbols without a value, `VerificationError` for a program that is wrong (in general, or at these sizes, as an index
+    out of bounds), and what a candidate's `schedule()` raises.
     """
     streaming: frozenset[str] = frozenset()
     schedule: object = subject
@@ -84,13 +109,17 @@ def job_of(subject: Schedule | Candidate, symbols: Mapping[str, int] = _NO_SYMBO
         streaming, schedule = subject.streaming, subject.schedule()
     if not isinstance(schedule, Schedule):
         raise UsageError(1762, f"a {type(subject).__name__} cannot be measured")
+    schedule = schedule.started()
+    values = _values(schedule.program, symbols)
+    if schedule.origin is not None and values:
+        verify(bound(schedule.origin, values))  # at these sizes all accesses must be inside their buffers
     arguments = tuple(a.buffer.name for a in schedule.program.arguments)
     return Job(
         program_text(schedule.program),
         machine=machine_name(schedule),
         numerics=schedule.numerics.level,
         streaming=tuple(sorted(streaming)),
-        symbols=bind_symbols(schedule.program, {}, symbols),
+        symbols=values,
         packed=bool(argument_layouts(schedule.trace, arguments)),
     )
 
@@ -110,7 +139,7 @@ def traced_job(
         trace_to_json(trace),
         machine,
         numerics,
-        symbols=bind_symbols(program, {}, symbols),
+        symbols=_values(program, symbols),
         packed=bool(argument_layouts(trace, arguments)),
     )
 

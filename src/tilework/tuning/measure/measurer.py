@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Self, cast
 
 from tilework.candidates.candidate import Candidate
 from tilework.errors import ScheduleError, UsageError
 from tilework.schedule.schedule import Schedule
-from tilework.tuning.measure.job import Data, Job, Settings, job_of, to_json
+from tilework.tuning.measure.job import Data, Job, Settings, check_seconds, job_of, to_json
 from tilework.tuning.measure.measurement import Kernel, Measurement, Outcome, Side
 from tilework.tuning.measure.process import WorkerProcess
 
@@ -46,10 +46,13 @@ def measure(
     Raises:
         UsageError: 1760 settings that make no sense, 1762 what cannot be measured, 1763 a machine without a name.
         LoopProgramError: 1310 a symbol without a value.
+        VerificationError: 13xx a program that is wrong in itself, or at these sizes, such as an index out of bounds.
         RunError: 1761 no worker can be started.
     """
     settings = Settings(threads, seconds, cold, data)
     if measurer is not None:
+        if not isinstance(measurer, Measurer):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise UsageError(1760, f"a {type(measurer).__name__} measures nothing", where="measurer")
         return measurer.measure(
             subject, against=against, symbols=symbols, settings=settings, limit_seconds=limit_seconds
         )
@@ -80,19 +83,19 @@ class Measurer:
         limit_seconds: float = LIMIT_SECONDS,
     ) -> Measurement:
         """Measure one job, or two in pairs; see `measure`."""
-        if not 0 < limit_seconds < 1e6:
-            raise UsageError(1760, f"limit_seconds={limit_seconds} is no limit", where="limit_seconds")
-        jobs: list[dict[str, Any]] = []
+        check_seconds("limit_seconds", limit_seconds, 1e6)
+        jobs: list[Job] = []
         sides: tuple[Side, Side] = ("subject", "against")
         for side, one in zip(sides, (subject, against), strict=True):
-            if one is None:
+            if one is None and side == "against":
                 continue
             try:
-                jobs.append(to_json(one if isinstance(one, Job) else job_of(one, symbols)))
+                jobs.append(one if isinstance(one, Job) else job_of(cast("Schedule | Candidate", one), symbols))
             except ScheduleError as refused:  # a candidate whose schedule does not apply
                 return Measurement("refused", reason=refused.message, code=refused.code, side=side)
+        _check_symbols(jobs, symbols)
         chosen = settings if settings is not None else Settings()
-        message = {"jobs": jobs, "settings": to_json(chosen)}
+        message = {"jobs": [to_json(job) for job in jobs], "settings": to_json(chosen)}
         with self._lock:
             found = self._ready().ask(message, limit_seconds)
         return measurement_of(found)
@@ -122,6 +125,15 @@ class Measurer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
+
+
+def _check_symbols(jobs: Sequence[Job], symbols: Mapping[str, int]) -> None:
+    """Raise `UsageError` 1760 for a value that no job has a symbol for."""
+    known = dict.fromkeys(name for job in jobs for name in job.symbols)
+    unknown = [name for name in symbols if name not in known]
+    if unknown:
+        hint = f"the symbols are: {', '.join(known) or 'none'}"
+        raise UsageError(1760, f"there is no symbol {', '.join(map(repr, unknown))}", where="symbols", hint=hint)
 
 
 def measurement_of(found: Mapping[str, Any]) -> Measurement:
