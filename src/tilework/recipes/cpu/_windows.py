@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tilework.loops.program import Compute, Loop
+from tilework.loops.program import Compute, Loop, statements
 from tilework.machine.cpu import CpuMachine
 from tilework.recipes.cpu._access import loads_of
 from tilework.schedule.primitive import Machine
@@ -115,4 +115,6 @@ def with_window(
     if done is None:
         return None
     # windows that reach over an end are pieces of their own, so that the others test nothing
-    return done.attempt(Partition(block, BUDGET)) or done if len(order) > 1 else done
+    cut = done.attempt(Partition(block, BUDGET)) if len(order) > 1 else None
+    # where every window lies in the padding, nothing of the sum would be left
+    return cut if cut is not None and any(s.name == found.name for s in statements(cut.program.body)) else done
