@@ -1,6 +1,9 @@
 """What people give to the functions that build computations: understood, or refused with a code and a way out."""
 
 # ruff: noqa: ARG005 - functions of indices that do not use them
+# What is given here is wrong on purpose.
+# pyright: reportUnknownLambdaType=false, reportOperatorIssue=false, reportArgumentType=false, reportCallIssue=false
+# pyright: reportUnknownArgumentType=false, reportUnknownMemberType=false
 
 from __future__ import annotations
 
@@ -119,7 +122,7 @@ def test_slips_are_refused_with_a_code(code: int, text: str, slip: Callable[[], 
 
 def test_operators_and_functions_of_numpy_make_expressions() -> None:
     x = te.placeholder("x", "float64", 6)
-    made = {
+    made: dict[str, tuple[Any, Any]] = {
         "p": (lambda i: np.exp(x[i]), np.exp),
         "q": (lambda i: np.sqrt(abs(x[i])) ** 2.0, lambda v: np.sqrt(abs(v)) ** 2.0),
         "r": (lambda i: te.select(x[i] > 0.0, x[i] % 0.75, np.float64(2.0) * x[i]),
@@ -133,7 +136,7 @@ def test_operators_and_functions_of_numpy_make_expressions() -> None:
     arrays = {"x": values, **{name: np.zeros(6) for name in made}}
     interpret(program, arrays)
     for name, (_, function) in made.items():
-        np.testing.assert_allclose(arrays[name], cast("Any", function)(values), rtol=1e-15, err_msg=name)
+        np.testing.assert_allclose(arrays[name], function(values), rtol=1e-15, err_msg=name)
     assert x.dtype == float64
 
 

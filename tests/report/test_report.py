@@ -6,7 +6,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -18,7 +18,7 @@ from tilework import dtypes
 from tilework.candidates.candidate import Candidate
 from tilework.cost.roofline import Roofline
 from tilework.dims import Symbol, dim
-from tilework.errors import LoopProgramError, UsageError
+from tilework.errors import LoopProgramError, TileworkError, UsageError
 from tilework.loops.expressions import Load
 from tilework.loops.program import Access, Argument, Compute, Loop, LoopProgram, buffer
 from tilework.machine.finder import machine
@@ -167,3 +167,26 @@ def test_units() -> None:
     assert shortened("abcdef", 4) == "abc…"
     assert [home_of(v, V4) for v in (0, 32 << 10, (32 << 10) + 1, 1 << 40)] == ["L1", "L1", "L2", "memory"]
     assert instruction_bytes(b"not elf") == 7
+
+
+@pytest.mark.parametrize(
+    ("code", "settings"),
+    [
+        (1002, {"threads": 0}), (1002, {"threads": -1}), (1002, {"threads": "x"}), (1310, {"symbols": {"N": "x"}}),
+        (1310, {"symbols": {"N": 1.5}}), (1310, {"symbols": None}), (1310, {"symbols": {}}),
+        (1002, {"symbols": {"N": 3, "Q": 1}}), (1310, {"symbols": {"N": 10**30}}),
+    ],
+)  # fmt: skip
+def test_slips_are_refused_with_a_code(code: int, settings: dict[str, Any]) -> None:
+    with pytest.raises(TileworkError) as caught:
+        cast("Any", report)(Schedule(product("N", 4, 4)), **{"symbols": {"N": 4}, **settings})
+    assert caught.value.code == code
+
+
+def test_a_program_that_leaves_its_buffers_is_not_reported_on() -> None:
+    x, y = buffer("x", dtypes.float32, 4), buffer("y", dtypes.float32, 4)
+    body = Compute("y", (Access("y", (dim("i"),)),), (Load("x", (dim("i") + 1,), dtypes.float32),))
+    program = LoopProgram("oob", (Argument(x, "read"), Argument(y, "write")), Loop("i", dim(4), "serial", body))
+    with pytest.raises(TileworkError) as caught:
+        report(Schedule(program))
+    assert caught.value.code == 1325

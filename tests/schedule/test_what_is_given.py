@@ -1,5 +1,8 @@
 """Schedules of what is none, steps that are none, and numbers that no index holds."""
 
+# Schedules that are wrong on purpose.
+# pyright: reportUnknownLambdaType=false, reportUnknownArgumentType=false, reportUnknownMemberType=false
+
 from __future__ import annotations
 
 import subprocess
