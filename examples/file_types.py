@@ -18,7 +18,6 @@ from typing import Any
 
 from benchmarks.harness.onnx_engines import session
 from benchmarks.harness.result import MissingPeerError
-from benchmarks.harness.statistics import median, median_interval
 from examples.anatomy import anatomy, fitted, wrapped
 from examples.detector import Array, Detector, Recorder, TileworkRunner, Verdict, model_file, package_folder
 from tilework.compiler.compile import compile_graph, lower_graph
@@ -26,6 +25,7 @@ from tilework.compiler.options import CompileOptions
 from tilework.frontends.compile import load_graph
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
+from tilework.tuning.measure.statistics import median, median_interval
 
 ROOT = Path(__file__).resolve().parents[1]
 ROUNDS = 3
