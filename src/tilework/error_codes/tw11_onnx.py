@@ -72,8 +72,8 @@ CODES: Mapping[int, CodeInfo] = {
     ),
     1114: CodeInfo(
         "bad input or output",
-        "A graph input or output lacks a name or a tensor type with a shape.",
-        "Give every graph input a tensor type and a shape.",
+        "A graph input or output lacks a name or a tensor type with a shape, or has a negative dimension.",
+        "Give every graph input a tensor type and a shape; name the dimensions that are free.",
     ),
     1115: CodeInfo(
         "unsupported data type",
@@ -121,6 +121,13 @@ CODES: Mapping[int, CodeInfo] = {
         "Export with one of the ways that the message names.",
     ),
     1124: CodeInfo(
-        "too large", "A dimension or a number of elements is beyond what any machine can address.", "Correct the shape."
+        "too large",
+        "A dimension, a number of dimensions or a number of elements is beyond what any machine can address.",
+        "Correct the shape.",
+    ),
+    1125: CodeInfo(
+        "declared output differs",
+        "A graph output is declared with a type, a number of dimensions or an extent that the model never computes.",
+        "Correct the declaration to what the message says is computed, or leave its shape out; else correct the nodes.",
     ),
 }

@@ -195,6 +195,18 @@ def test_no_graph_no_output_no_operator_set() -> None:
     assert 1103 in codes_of(proto)
 
 
+def test_operator_sets_imported_twice() -> None:
+    """Under both names of the standard set, or twice under one: accepted where the versions agree."""
+    proto = small()
+    for domain in ("ai.onnx", "", "elsewhere", "elsewhere"):
+        proto.opset_import.add(domain=domain, version=17)
+    import_model(proto, check="own")
+    proto.opset_import.add(domain="elsewhere", version=1)
+    ((code, text),) = faults_of(proto)
+    assert code == 1103
+    assert "elsewhere is imported twice, as 17 and 1" in text
+
+
 def test_all_unsupported_operators_in_one_error() -> None:
     proto = chain(
         helper.make_node("LabelEncoder", ["x"], ["a"], domain="ai.onnx.ml", name="labels"),

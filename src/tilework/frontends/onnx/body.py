@@ -16,6 +16,7 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.functions import Body, body_of, model_functions
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
+from tilework.frontends.onnx.outputs import output_faults
 from tilework.frontends.onnx.rename import rename_values
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.shape_arithmetic import evaluate
@@ -54,8 +55,11 @@ class BodyImporter:
         self._builder = GraphBuilder(model.proto.graph.name or "model")
         self._emitter = Emitter(self._builder, symbols)
 
-    def whole(self, inputs: Sequence[DeclaredInput]) -> Graph:
-        """The model's graph; meaningless where `faults` is not empty afterwards."""
+    def whole(self, inputs: Sequence[DeclaredInput], shapes_hold: bool) -> Graph:
+        """The model's graph; meaningless where `faults` is not empty afterwards.
+
+        `shapes_hold`: constant extents follow from the model alone, so that declared ones may be held against them.
+        """
         proto = self._model.proto.graph
         scope: Scope = {}
         for declared in inputs:
@@ -65,6 +69,10 @@ class BodyImporter:
             scope[declared.name] = from_value(declared.name, self._builder.input(declared.name, declared.dtype, *shape))
         self._constants(proto, scope)
         self._run(proto.node, scope, opsets(self._model.proto))
+        for value in proto.output:
+            operand = scope.get(value.name)
+            if isinstance(operand, Operand):
+                self.faults.extend(output_faults(value, operand, shapes_hold))
         outputs = [self._output(value.name, scope) for value in proto.output]
         if self.faults:
             return self._builder.build([])

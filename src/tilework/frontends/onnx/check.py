@@ -15,7 +15,7 @@ from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.source import DEEPEST
 
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
+    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
 OLDEST_OPSET = 7
 NEWEST_OPSET = 28
@@ -137,18 +137,26 @@ def _texts(graph: GraphProto) -> Iterator[tuple[str, Iterable[object]]]:
 
 
 def _version_faults(model: ModelProto) -> Iterator[Fault]:
-    seen: set[str] = set()
-    for entry in model.opset_import:
-        domain = "" if entry.domain in STANDARD_DOMAINS else entry.domain
-        if domain in seen:
-            yield Fault(1103, "model", f"the operator set {domain or 'ai.onnx'} is imported twice")
-        seen.add(domain)
+    yield from _import_faults("model", model.opset_import)
+    for function in model.functions:
+        yield from _import_faults(f"function {function.name}", function.opset_import)
     if any(node.domain in STANDARD_DOMAINS for node in model.graph.node):
         version = opsets(model).get("")
         if version is None:
             yield Fault(1105, "model", "it imports no version of the operator set ai.onnx")
         elif not OLDEST_OPSET <= version <= newest_opset():
             yield Fault(1106, "model", f"ai.onnx version {version}; supported: {OLDEST_OPSET} to {newest_opset()}")
+
+
+def _import_faults(where: str, entries: Iterable[OperatorSetIdProto]) -> Iterator[Fault]:
+    """Operator sets imported in two versions; the same version twice (also as '' and 'ai.onnx') is one import."""
+    versions: dict[str, int] = {}
+    for entry in entries:
+        domain = "" if entry.domain in STANDARD_DOMAINS else entry.domain
+        first = versions.setdefault(domain, entry.version)
+        if first != entry.version:
+            called = domain or "ai.onnx"
+            yield Fault(1103, where, f"the operator set {called} is imported twice, as {first} and {entry.version}")
 
 
 def newest_opset() -> int:

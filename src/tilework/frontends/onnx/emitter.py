@@ -13,7 +13,7 @@ from tilework.dtypes import DType
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.operand import Operand
 from tilework.frontends.onnx.symbols import SymbolTable
-from tilework.frontends.onnx.unify import equal, require_equal
+from tilework.frontends.onnx.unify import Unified, equal, require_equal
 from tilework.graph.graph import Array, Value
 from tilework.ops.builder import GraphBuilder
 from tilework.ops.registry import operator as find_operator
@@ -272,6 +272,9 @@ class Emitter:
         for place in range(-rank, 0):
             found = list(dict.fromkeys(s[place] for s in shapes if len(s) >= -place and s[place] != 1))
             for other in found[1:]:
-                equal(self.symbols, found[0], other, "dimensions that are joined")
+                try:
+                    equal(self.symbols, found[0], other, "dimensions that are joined")
+                except Unified as taken:
+                    raise Unified(taken.symbol, taken.value, certain=False) from None
             joined.append(found[0] if found else dim(1))
         return tuple(joined)

@@ -36,7 +36,8 @@ def import_model(source: Source, shapes: Mapping[str, Sequence[int]] | None = No
 
     Args:
         source: the path of a file, its bytes, or a `ModelProto` (not changed). Data files must lie in its folder.
-        shapes: extents of inputs by name, in elements; -1 leaves a dimension as the model has it.
+        shapes: extents of inputs by name, in elements; -1 leaves a dimension as the model has it. Shapes that the
+            model declares for its outputs are not held against what it computes for these.
         check: `"own"` runs Tilework's checks alone, `"auto"` adds the words of ONNX's checker (in a child process)
             where those find damage, `"full"` always runs it.
 
@@ -45,7 +46,7 @@ def import_model(source: Source, shapes: Mapping[str, Sequence[int]] | None = No
         constants, also those listed among the inputs.
 
     Raises:
-        FrontendError: 1101-1124; `faults` lists everything that was found.
+        FrontendError: 1101-1125; `faults` lists everything that was found.
         MissingPackageError: 1007, without the package onnx.
     """
     if check not in ("own", "auto", "full"):
@@ -105,14 +106,16 @@ def _settled(
 ) -> Graph:
     """Import again and again until nothing more is learnt of the free dimensions."""
     bounds: dict[str, tuple[float, float]] = {}
+    shapes_hold = not given
     for _ in range(MOST_RESTARTS):
         symbols = SymbolTable(given, bounds, near)
         try:
             importer = BodyImporter(model, symbols)
-            graph = importer.whole(inputs)
+            graph = importer.whole(inputs, shapes_hold)
         except Unified as learnt:
             value = learnt.value if isinstance(learnt.value, int) else symbols.key(learnt.value)
             given[symbols.key(learnt.symbol)] = value
+            shapes_hold = shapes_hold and learnt.certain
             bounds = {}
             continue
         except NodeFault as fault:

@@ -73,6 +73,8 @@ def _declared(value: ValueInfoProto) -> DeclaredInput:
             if extent.dim_value > MOST_ELEMENTS:
                 raise NodeFault(1124, f"dimension {place} is {extent.dim_value}")
             shape.append(extent.dim_value)
+        elif extent.dim_value < -1:
+            raise NodeFault(1114, f"dimension {place} is declared as {extent.dim_value}")
         elif extent.dim_param:
             shape.append(FreeDim(extent.dim_param, extent.dim_param))
         else:

@@ -43,9 +43,14 @@ def element_type(number: int) -> DType:
     """The element type with ONNX's number; raises `NodeFault` 1115."""
     found = ELEMENT_TYPES.get(number)
     if found is None:
-        name = _OTHER_NAMES.get(number, f"number {number}")
-        raise NodeFault(1115, f"elements of type {name} are not supported")
+        raise NodeFault(1115, f"elements of type {element_type_called(number)} are not supported")
     return found
+
+
+def element_type_called(number: int) -> str:
+    """How messages name the element type with ONNX's number, also one that is not supported."""
+    found = ELEMENT_TYPES.get(number)
+    return found.name if found is not None else _OTHER_NAMES.get(number, f"number {number}")
 
 
 def to_array(tensor: TensorProto, folder: Path | None) -> Array:

@@ -11,12 +11,16 @@ from tilework.frontends.onnx.symbols import SymbolTable
 
 
 class Unified(Exception):  # noqa: N818 - a signal: the import starts again with what was learnt
-    """A symbol that must have one value, or be the same as another symbol."""
+    """A symbol that must have one value, or be the same as another symbol.
 
-    def __init__(self, symbol: str, value: int | str) -> None:
-        super().__init__(symbol, value)
+    `certain` is false where it is only taken to be so: extents that meet in an elementwise operator may also be 1.
+    """
+
+    def __init__(self, symbol: str, value: int | str, certain: bool = True) -> None:
+        super().__init__(symbol, value, certain)
         self.symbol = symbol
         self.value = value
+        self.certain = certain
 
 
 def equal(symbols: SymbolTable, one: Dim, other: Dim, what: str) -> bool:

@@ -1,0 +1,50 @@
+"""Outputs as a model declares them, held against what its nodes compute."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from tilework.errors import Fault
+from tilework.frontends.onnx.operand import Operand
+from tilework.frontends.onnx.tensors import ELEMENT_TYPES, element_type_called
+
+if TYPE_CHECKING:
+    from onnx import ValueInfoProto
+
+
+def output_faults(declared: ValueInfoProto, computed: Operand, shapes_hold: bool) -> Iterator[Fault]:
+    """What of an output's declaration can never be true: its kind, element type, constant extents and their number.
+
+    What is left open (no type, no shape, a named or unnamed dimension, -1) contradicts nothing. So does a shape without
+    any constant extent, whatever its rank: exporters write `[]` and `[batch]` for shapes that they do not know.
+    `shapes_hold`: the computed shape is the model's own; where extents were given or taken for granted, it is not
+    compared.
+    """
+    where = f"output {declared.name}"
+    kind = declared.type.WhichOneof("value")
+    if kind is None:
+        return
+    if kind != "tensor_type":
+        text = f"it is declared as a {kind.removesuffix('_type').replace('_', ' ')}, the model computes {computed}"
+        yield Fault(1125, where, text)
+        return
+    tensor = declared.type.tensor_type
+    if tensor.elem_type and ELEMENT_TYPES.get(tensor.elem_type) != computed.dtype:
+        wanted = element_type_called(tensor.elem_type)
+        yield Fault(1125, where, f"it is declared with elements of type {wanted}, the model computes {computed}")
+    if not tensor.HasField("shape"):
+        return
+    extents = [extent.dim_value if extent.HasField("dim_value") else None for extent in tensor.shape.dim]
+    for place, extent in enumerate(extents):
+        if extent is not None and extent < -1:
+            yield Fault(1114, where, f"dimension {place} is declared as {extent}")
+    if not shapes_hold or all(extent is None or extent < 0 for extent in extents):
+        return
+    if len(extents) != computed.rank:
+        text = f"it is declared with {len(extents)} dimensions, the model computes {computed} with {computed.rank}"
+        yield Fault(1125, where, text)
+        return
+    for place, (extent, own) in enumerate(zip(extents, computed.shape, strict=True)):
+        if extent is not None and extent >= 0 and own.is_constant and own != extent:
+            yield Fault(1125, where, f"dimension {place} is declared as {extent}, the model computes {computed}")
