@@ -130,4 +130,9 @@ CODES: Mapping[int, CodeInfo] = {
         "A graph output is declared with a type, a number of dimensions or an extent that the model never computes.",
         "Correct the declaration to what the message says is computed, or leave its shape out; else correct the nodes.",
     ),
+    1126: CodeInfo(
+        "size that data decide",
+        "How large a result is follows from values, not from the sizes of inputs.",
+        "Cut the model before it, or make the number of trips constant.",
+    ),
 }

@@ -97,18 +97,19 @@ def compile(  # noqa: A001 - the public name is tilework.compile
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
     chosen = options(numerics, machine, checked, memory_limit)
-    fixed = dict(shapes or {})
 
     def compile_for(exact: Mapping[str, Sequence[int]]) -> Executable:
-        return compile_graph(load_graph(model, {**exact, **fixed}), chosen, context)
+        return compile_graph(load_graph(model, {**exact, **(shapes or {})}), chosen, context)
 
     try:
         graph = load_graph(model, shapes)
     except FrontendError as error:
         if not error.faults or any(fault.code not in _ON_SIZES for fault in error.faults):
             raise
-        types = cast("InputTypes", find_variant("tilework.frontends.onnx", "importer", "input_types"))
-        return PerShape(types(model), error, compile_for)
+        types = cast("InputTypes", find_variant("tilework.frontends.onnx", "importer", "input_types"))(model)
+        if all(extent.is_constant for _, kind in types for extent in kind.shape):
+            raise
+        return PerShape(types, error, compile_for)
     executable = compile_graph(graph, chosen, context)
     if graph.symbols and not isinstance(model, Graph):
         executable.variants = ShapeVariants(compile_for)

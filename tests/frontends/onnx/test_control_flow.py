@@ -131,7 +131,7 @@ def test_a_loop_that_data_end(trips: str, start: str, go: bool) -> None:
 def test_rows_of_unknown_number_are_refused() -> None:
     with pytest.raises(FrontendError, match="scan outputs") as caught:
         tilework.compile(powers("five", "", SMALL, rows=True))
-    assert caught.value.code == 1120
+    assert caught.value.code == 1126
 
 
 @pytest.mark.parametrize("back", [0, 1])

@@ -52,7 +52,7 @@ def run_loop(node: OnnxNode, run: Run) -> list[Operand]:
     if _always(node, body):
         return _counted_loop(node, body, run)
     if len(body.output) > count + 1:
-        raise NodeFault(1120, "how many rows its scan outputs have is known only when the model runs")
+        raise NodeFault(1126, "how many rows its scan outputs have is known only when the loop has run")
     return _conditional_loop(node, body, run)
 
 

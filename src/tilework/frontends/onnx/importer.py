@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Literal
 
@@ -15,7 +16,7 @@ from tilework.frontends.onnx.signature import DeclaredInput, declared_inputs, gi
 from tilework.frontends.onnx.source import LoadedModel, Source, load
 from tilework.frontends.onnx.symbols import NearPositions, SymbolTable
 from tilework.frontends.onnx.unify import Unified
-from tilework.graph.graph import Graph
+from tilework.graph.graph import Graph, walk
 from tilework.graph.types import TensorType
 
 Check = Literal["own", "auto", "full"]
@@ -93,12 +94,23 @@ def _import(model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Chec
         raise _error(model, faults, "own")
     near = NearPositions(ALWAYS_NEAR)
     try:
-        return _settled(model, inputs, dict(given), near)
+        graph = _settled(model, inputs, dict(given), near)
     except FrontendError:
         if not near.passed_over:
             raise
-    # extents with minima and maxima in them may be what did not fit
-    return _settled(model, inputs, given, NearPositions(NearPositions.WIDEST))
+        # extents with minima and maxima in them may be what did not fit
+        return _settled(model, inputs, given, NearPositions(NearPositions.WIDEST))
+    if near.passed_over and _assumed(graph):
+        with contextlib.suppress(FrontendError):
+            wide = _settled(model, inputs, dict(given), NearPositions(NearPositions.WIDEST))
+            if _assumed(wide) < _assumed(graph):
+                return wide
+    return graph
+
+
+def _assumed(graph: Graph) -> int:
+    """How often extents are assumed to be equal."""
+    return sum(node.operator == "assume" for node in walk(graph))
 
 
 def _settled(
