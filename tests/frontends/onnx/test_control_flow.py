@@ -1,5 +1,5 @@
 # pyright: reportUnknownArgumentType=false, reportArgumentType=false, reportUnknownMemberType=false, reportCallIssue=false
-"""If, Loop and Scan that are decided when the model runs, against ONNX's reference evaluator and the standard's words."""
+"""If, Loop and Scan that are decided when the model runs, against ONNX's evaluator and the standard's words."""
 
 from __future__ import annotations
 
