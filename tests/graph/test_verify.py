@@ -168,6 +168,20 @@ def test_symbols_and_dims() -> None:
     assert codes(graph([node("a", [], tensor(F32, parse_dim("x[0]")))])) == [1209]
 
 
+def test_values_that_no_array_can_hold() -> None:
+    """Up to 64 dimensions and 2**63 - 1 bytes, extents of 0 counted as 1, symbols at the least they may be."""
+    for shape in ((1,) * 64, (2**61 - 1,), (2**40, 0, 2**20), (2**60, "n")):
+        assert codes(graph([node("a", [], tensor(F32, *shape))], symbols=(Symbol("n"),))) == []
+    for shape, words in (
+        ((1,) * 65, "65 dimensions"), ((2**61,), f"needs {2**63} bytes"), ((2**40, 0, 2**40), "2**63 or more"),
+        ((2**61, "n"), "needs at least"), ((2**59, "m"), "needs at least"), ((parse_dim("n") + 2**63,), "at least"),
+    ):  # fmt: skip
+        subject = graph([node("a", [], tensor(F32, *shape))], symbols=(Symbol("n"), Symbol("m", 4)))
+        ((code, text),) = found(subject)
+        assert code == 1213
+        assert words in text
+
+
 def test_nodes_constants_and_attributes() -> None:
     assert codes(graph([Node("", "", (), ())])) == [1210] * 3
     for array in (np.array(["text"]), np.array([object()]), np.zeros(2, np.dtype(np.float32).newbyteorder())):

@@ -62,6 +62,11 @@ CODES: Mapping[int, CodeInfo] = {
         "A constant is missing, or its array does not have the type and the hash that the text names.",
         "Pass the arrays that the graph was printed with.",
     ),
+    1213: CodeInfo(
+        "value too large",
+        "A value has more dimensions than arrays can have, or more bytes than addresses of 64 bits reach.",
+        "Correct the shape; merge dimensions of extent 1, or compute it in parts.",
+    ),
     1220: CodeInfo(
         "wrong number of operands",
         "An operator was given too few or too many operands or results.",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import difflib
 import keyword
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 
-from tilework.dims import Dim
+from tilework.dims import Bound, Dim, symbol_bounds
 from tilework.dtypes import DType, dtype_of
 from tilework.errors import Fault, UsageError, VerificationError
 from tilework.graph.graph import (
@@ -22,11 +22,12 @@ from tilework.graph.graph import (
     nesting,
     node_location,
 )
+from tilework.graph.limits import beyond_limits
 from tilework.graph.types import TensorType, TokenType
 
 
 def verify(graph: Graph) -> None:
-    """Raise `VerificationError` with every fault of form (codes 1203 to 1212), if there is one."""
+    """Raise `VerificationError` with every fault of form (codes 1203 to 1213), if there is one."""
     faults = structure_faults(graph)
     if faults:
         raise VerificationError(f"graph {graph.name}", faults)
@@ -37,7 +38,7 @@ def structure_faults(graph: Graph) -> list[Fault]:
     if nesting(graph) > MAXIMUM_NESTING:
         text = f"subgraphs are nested {nesting(graph)} deep, at most {MAXIMUM_NESTING} are allowed"
         return [Fault(1211, f"graph {graph.name}", text)]
-    return list(_Scope(graph, frozenset(), frozenset(), frozenset(), frozenset(), None).faults())
+    return list(_Scope(graph, frozenset(), frozenset(), frozenset(), {}, None).faults())
 
 
 class _Scope:
@@ -49,7 +50,7 @@ class _Scope:
         visible: frozenset[str],
         later: frozenset[str],
         tokens: frozenset[str],
-        symbols: frozenset[str],
+        symbols: Mapping[str, tuple[Bound, Bound]],
         inside: str | None,
     ) -> None:
         self.graph = graph
@@ -59,7 +60,7 @@ class _Scope:
         self.where = f"graph {graph.name}" if inside is None else f"{inside} > subgraph {graph.name}"
         self.outer_tokens = tokens
         self.outer_symbols = symbols
-        self.symbols = symbols | {symbol.name for symbol in graph.symbols}
+        self.symbols = {**symbols, **symbol_bounds(graph.symbols)}
         self.defined = frozenset(definition_names(graph))
 
     def faults(self) -> Iterator[Fault]:
@@ -128,11 +129,14 @@ class _Scope:
                 yield from self._dim(extent, where)
                 if extent.value is not None and extent.value < 0:
                     yield Fault(1209, where, f"extent {extent} is negative")
+            reason = beyond_limits(value.type, self.symbols)
+            if reason is not None:
+                yield Fault(1213, where, reason)
 
     def _dim(self, extent: Dim, where: str) -> Iterator[Fault]:
         if extent.loads():
             yield Fault(1209, where, f"{extent} depends on data; declare a measured symbol")
-        for name in sorted(extent.names() - self.symbols):
+        for name in sorted(extent.names() - self.symbols.keys()):
             near = difflib.get_close_matches(name, self.symbols, 1)
             hint = f" (declared and near: {near[0]})" if near else ""
             yield Fault(1208, where, f"symbol {name} of {extent} is not declared{hint}")

@@ -25,6 +25,8 @@ from tilework.frontends.onnx.source import DEEPEST, LoadedModel
 from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.tensors import ONNX_NAMES, to_array
 from tilework.graph.graph import Graph, Value
+from tilework.graph.limits import beyond_limits
+from tilework.graph.types import TensorType
 from tilework.ops.builder import GraphBuilder
 
 if TYPE_CHECKING:
@@ -195,8 +197,10 @@ class BodyImporter:
                 text = f"inputs {first.name!r} ({first}) and {operand.name!r} ({operand}) differ in type"
                 raise NodeFault(1119, text)
 
-    @staticmethod
-    def _defined(name: str, result: Operand, scope: Scope) -> None:
+    def _defined(self, name: str, result: Operand, scope: Scope) -> None:
+        reason = beyond_limits(TensorType(result.shape, result.dtype), self._symbols.bounds)
+        if reason is not None:
+            raise NodeFault(1124, f"result {name!r}: {reason}")
         if not result.name:
             result.name = name
         scope[name] = result

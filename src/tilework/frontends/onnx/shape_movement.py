@@ -11,6 +11,7 @@ from tilework.dims import Dim, product
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import LARGEST_KNOWN, DimArray
+from tilework.graph.limits import MOST_DIMENSIONS
 
 Rule: TypeAlias = "Callable[[OnnxNode, Sequence[DimArray]], DimArray | list[DimArray] | None]"
 """Takes a node and its operands as arrays of `Dim`; returns the result, or None where it is not decided."""
@@ -19,7 +20,7 @@ Rule: TypeAlias = "Callable[[OnnxNode, Sequence[DimArray]], DimArray | list[DimA
 def _gather(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
     data, indices = operands
     places = plain_integers(indices)
-    if places is None:
+    if places is None or data.ndim + indices.ndim - 1 > MOST_DIMENSIONS:
         return None
     axis = node.axis(node.integer("axis", 0), data.ndim)
     extent = data.shape[axis]
@@ -73,7 +74,7 @@ def _concat(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
 
 def _unsqueeze(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
     axes = listed_integers(node, operands, 1, "axes")
-    if axes is None:
+    if axes is None or operands[0].ndim + len(axes) > MOST_DIMENSIONS:
         return None
     return np.expand_dims(operands[0], node.axes(axes, operands[0].ndim + len(axes)))
 
@@ -89,7 +90,7 @@ def _squeeze(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
 
 def _reshape(node: OnnxNode, operands: Sequence[DimArray]) -> DimArray | None:
     shape = listed_integers(node, operands, 1, "shape")
-    if shape is None or node.flag("allowzero"):
+    if shape is None or node.flag("allowzero") or len(shape) > MOST_DIMENSIONS:
         return None
     data = operands[0]
     if any(extent == 0 and place >= data.ndim for place, extent in enumerate(shape)):

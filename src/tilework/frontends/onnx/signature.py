@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, SupportsIndex, cast
 
 import numpy as np
 
+from tilework.dims import dim
 from tilework.dtypes import DType
 from tilework.errors import Fault
 from tilework.frontends.onnx.check import listed, node_called, opsets, scopes
@@ -17,6 +18,8 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.functions import STANDARD_FUNCTIONS, model_functions
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
+from tilework.graph.limits import beyond_limits
+from tilework.graph.types import TensorType
 
 if TYPE_CHECKING:
     from onnx import ModelProto, ValueInfoProto
@@ -80,6 +83,9 @@ def _declared(value: ValueInfoProto) -> DeclaredInput:
         else:
             # a key that no name in a model can be confused with
             shape.append(FreeDim(f"{value.name}[{place}] (unnamed)", f"{value.name}_{place}"))
+    reason = beyond_limits(TensorType(tuple(dim(e) if isinstance(e, int) else dim(1) for e in shape), dtype), {})
+    if reason is not None:
+        raise NodeFault(1124, reason)
     return DeclaredInput(value.name, dtype, tuple(shape))
 
 

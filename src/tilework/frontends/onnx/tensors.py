@@ -12,6 +12,7 @@ import numpy as np
 from tilework import dtypes
 from tilework.dtypes import DType
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.graph.limits import MOST_DIMENSIONS
 
 if TYPE_CHECKING:
     from onnx import TensorProto
@@ -64,6 +65,8 @@ def to_array(tensor: TensorProto, folder: Path | None) -> Array:
     shape = tuple(tensor.dims)
     if any(extent < 0 for extent in shape):
         raise NodeFault(1109, f"its shape {list(shape)} has a negative extent")
+    if len(shape) > MOST_DIMENSIONS:
+        raise NodeFault(1124, f"it has {len(shape)} dimensions, at most {MOST_DIMENSIONS} are possible")
     count = math.prod(shape)
     if count > MOST_ELEMENTS:
         raise NodeFault(1124, f"its shape {list(shape)} has {count} elements")
