@@ -340,16 +340,13 @@ class Indices:
         known = self._known[key]
         if known is not None:
             return known
-        memo = builder.scopes[-1].memo
         lane = self.state.lane
-        place = ("holds", key, lane is not None)
-        condition = memo.get(place)
-        if condition is None:
-            condition = self._condition(found)
-            if isinstance(condition, bool):
-                return condition
-            memo[place] = condition
-        return condition
+        place = ("holds", key, (lane.variable, lane.width) if lane is not None else None)
+        kept = builder.known(place)
+        if kept is not None:
+            return kept
+        condition = self._condition(found)
+        return condition if isinstance(condition, bool) else builder.keep(place, condition)
 
     def _condition(self, found: Resolved) -> Value | bool:
         builder = self.state.builder

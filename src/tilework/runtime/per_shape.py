@@ -1,4 +1,4 @@
-"""`PerShape`: a model whose very graph depends on its sizes; each combination of shapes has an executable of its own."""
+"""`PerShape`: a model whose very graph depends on its sizes; each combination of shapes is compiled for itself."""
 
 from __future__ import annotations
 
