@@ -129,7 +129,7 @@ def _shift(name: str) -> Emit:
     def emit(b: Builder, n: Numerics, d: DType, v: tuple[Value, ...]) -> Value:  # noqa: ARG001
         x, by = v
         bits = BITS[x.kind]
-        if by.constant is not None and not by.lanes and 0 <= int(by.constant) < bits:
+        if isinstance(by.constant, int) and not by.lanes and 0 <= by.constant < bits:
             return b.op(name, x.kind, x, by)
         inside = b.op("icmp", "i1", by, _number(b, by, bits), extra="ult")  # a negative count is a large one
         if name == "ashr":
