@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from tests.cli.conftest import MakeModel, Run
-from tilework.cli.failures import EXIT_CODES
+from tilework.cli.exit_codes import EXIT_CODES
 from tilework.cli.progress import working
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -90,6 +90,7 @@ def test_explain_shows_one_region_in_full(run: Run, model: Path) -> None:
     for number in ("1", "-1"):
         refused = run("explain", model, "--region", number, "--json")
         assert (refused.code, refused.json["error"]["where"]) == (2, "--region")
+        assert "there is one region, number 0" in refused.err
     assert run("explain", model, "--region", "x").code == 2
 
 
@@ -161,6 +162,40 @@ def test_interrupting(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr("tilework.frontends.compile.lower", interrupted)
     done = run("explain", model)
     assert (done.code, done.out, done.err.strip()) == (130, "", "interrupted")
+    done = run("explain", model, "--json")
+    assert (done.code, done.err.strip()) == (130, "interrupted")
+    error = done.json["error"]
+    assert (error["code"], error["message"]) == (None, "interrupted")
+    assert error.keys() == run("explain", "nowhere.onnx", "--json").json["error"].keys()
+
+
+INTERRUPTED_IMPORT = """
+import sys
+class Finder:
+    def find_spec(self, name, path=None, target=None):
+        if name == {name!r}:
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Finder())
+from tilework.cli.main import main
+main(["run", {model!r}, "--json"])
+"""
+
+
+@pytest.mark.parametrize("name", ["click", "numpy", "tilework.cli.failures", "tilework.frontends.compile", "llvmlite"])
+def test_interrupting_what_is_being_imported(model: Path, name: str) -> None:
+    script = INTERRUPTED_IMPORT.format(name=name, model=str(model))
+    done = subprocess.run([sys.executable, "-c", script], text=True, check=False, capture_output=True, timeout=60)
+    assert (done.returncode, done.stderr.strip()) == (130, "interrupted")
+    assert json.loads(done.stdout)["error"]["message"] == "interrupted"
+
+
+@pytest.mark.parametrize("words", ["compile M --emit asm", "explain M", "run M --json", "--help", "compile --help"])
+def test_a_closed_output_is_told(model: Path, words: str) -> None:
+    shell = f'exec "$0" -m tilework {words.replace("M", str(model))} >&-'
+    done = subprocess.run(
+        ["sh", "-c", shell, sys.executable], text=True, check=False, stderr=subprocess.PIPE, timeout=60
+    )
+    assert (done.returncode, done.stderr) == (1, "[TW1901] the output cannot be written: it is closed\n")
 
 
 @pytest.mark.parametrize("words", [["explain"], ["compile", "--emit", "asm"], ["run", "--json"], ["--help"]])

@@ -78,12 +78,13 @@ def test_settings_in_their_order(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("TILEWORK_NUM_THREADS", "7")
     assert thread_count() == 7
     assert thread_count(3) == 3
-    for text in ("0", "-1", "many", "1.5"):
+    for text in ("0", "-1", "many", "1.5", "5000"):
         monkeypatch.setenv("TILEWORK_NUM_THREADS", text)
         with pytest.raises(UsageError) as caught:
             thread_count()
         assert caught.value.code == 1002
-        assert "TILEWORK_NUM_THREADS" in str(caught.value)
+        assert "TILEWORK_NUM_THREADS" in caught.value.message
+        assert "TILEWORK_NUM_THREADS" in caught.value.where
 
 
 @pytest.mark.parametrize("setting", [0, -1, 10**6])

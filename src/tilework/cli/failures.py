@@ -13,6 +13,7 @@ from typing import Any
 import click
 
 from tilework import environment
+from tilework.cli.exit_codes import BROKEN_OUTPUT, FAULT, NOT_COMPILED, RUN_FAILED, WRONG_INPUT, WRONG_USE
 from tilework.errors import (
     CallError,
     FileFormatError,
@@ -24,20 +25,6 @@ from tilework.errors import (
     UsageError,
     VerificationError,
 )
-
-DONE, BROKEN_OUTPUT, WRONG_USE, WRONG_INPUT, NOT_COMPILED, RUN_FAILED, FAULT, INTERRUPTED = 0, 1, 2, 3, 4, 5, 70, 130
-
-EXIT_CODES: Mapping[int, str] = {
-    DONE: "done",
-    BROKEN_OUTPUT: "the output cannot be written",
-    WRONG_USE: "wrong use: an option, a setting, a missing package",
-    WRONG_INPUT: "the model or its inputs cannot be read or do not fit",
-    NOT_COMPILED: "the model cannot be compiled",
-    RUN_FAILED: "it failed while it ran, or there was no memory",
-    FAULT: "a fault in Tilework itself",
-    INTERRUPTED: "interrupted",
-}
-"""Every exit code and what it means."""
 
 _NO_OUTPUT = frozenset((errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EPIPE))
 _FILE_NOT_READ = 1902

@@ -21,12 +21,16 @@ def thread_count(setting: int | None = None) -> int:
     Raises:
         UsageError: 1002 for fewer than 1 or more than `MOST_THREADS`.
     """
-    wanted = setting if setting is not None else environment.read(environment.NUM_THREADS)
+    given, where = "threads", "threads"
+    wanted = setting
+    if wanted is None:
+        wanted = environment.read(environment.NUM_THREADS)
+        given, where = environment.NUM_THREADS.name, f"environment variable {environment.NUM_THREADS.name}"
     if wanted is None:
         return min(available_processors(), MOST_THREADS)
     if not 1 <= wanted <= MOST_THREADS:
         raise UsageError(
-            1002, f"threads={wanted}: the number of threads lies between 1 and {MOST_THREADS}", where="threads"
+            1002, f"{given}={wanted}: the number of threads lies between 1 and {MOST_THREADS}", where=where
         )
     return wanted
 

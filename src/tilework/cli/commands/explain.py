@@ -36,7 +36,9 @@ def command(
         done = lower(model, shapes=given, numerics=numerics, machine=machine)
     found = done.explanation
     if region is not None and not 0 <= region < len(found.regions):
-        there = f"there are {len(found.regions)} regions, numbered from 0" if found.regions else "there is no region"
+        count = len(found.regions)
+        many = f"there are {count} regions, numbered from 0" if count > 1 else "there is one region, number 0"
+        there = many if count else "there is no region"
         raise UsageError(1002, f"--region {region}: {there}", where="--region")
     chosen = range(len(found.regions)) if region is None else (region,)
     if as_json:
