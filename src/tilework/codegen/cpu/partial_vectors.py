@@ -22,7 +22,7 @@ class MaskedWidths:
 
 
 def masked_widths(machine: CpuMachine) -> MaskedWidths:
-    """What the machine has. `vmaskmovps` to memory takes some 70 ns on AMD's cores (Zen 3), so AVX2 stores are none."""
+    """What the machine has. `vmaskmovps` to memory is microcode on AMD's cores, so AVX2 stores are none."""
     none = frozenset[int]()
     if machine.architecture != "x86" or not machine.has("avx"):
         return MaskedWidths(none, none)

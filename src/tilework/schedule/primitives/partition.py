@@ -6,8 +6,8 @@
                                                          vectorized j.1 < 8
                                                            s: a[96 + j.1] = ...  where 3 - j.1 >= 0
 
-Code generation does it on its own to every program; as a step it lets the pieces be scheduled apart, or spends its
-budget on one nest. A statement in a piece keeps its name: later steps find the first of that name.
+Code generation does not do it: as a step it lets the pieces be scheduled apart, and the schedule says what a nest may
+spend on them. A statement in a piece keeps its name: later steps find the first of that name.
 """
 
 from __future__ import annotations
