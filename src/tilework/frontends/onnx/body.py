@@ -10,7 +10,7 @@ from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
 from tilework.frontends.onnx.check import node_called, node_faults, opsets, sorted_nodes
 from tilework.frontends.onnx.control import Skipped, run_if, run_loop, run_scan
-from tilework.frontends.onnx.converters import converters
+from tilework.frontends.onnx.converters import converters, qualified
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.functions import Body, body_of, model_functions
@@ -126,15 +126,16 @@ class BodyImporter:
         if body is not None:
             self._function(body, proto, operands, scope)
             return
-        converter = converters().get(proto.op_type)
-        if proto.domain not in STANDARD_DOMAINS or (converter is None and proto.op_type not in CONTROL_FLOW):
+        called = qualified(proto.domain, proto.op_type)
+        converter = converters().get(called)
+        if converter is None and called not in CONTROL_FLOW:
             raise NodeFault(1107, f"{proto.op_type} is not supported")
         node = OnnxNode(proto, versions.get("", 0), operands, self._emitter, self._model.folder)
         self._check_types(proto, operands, versions)
         if converter is None:
             self._control(node, scope, versions)
             return
-        results = evaluate(node)
+        results = evaluate(node) if proto.domain in STANDARD_DOMAINS else None
         if results is None:
             found_results = converter(node)
             parts = found_results if isinstance(found_results, tuple) else (found_results,)

@@ -13,10 +13,10 @@ from tilework.dims import dim
 from tilework.dtypes import DType
 from tilework.errors import Fault
 from tilework.frontends.onnx.check import listed, node_called, opsets, scopes
-from tilework.frontends.onnx.converters import converters
+from tilework.frontends.onnx.converters import converters, qualified
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.functions import STANDARD_FUNCTIONS, model_functions
-from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
+from tilework.frontends.onnx.schema import STANDARD_DOMAINS, called, schema_of
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
 from tilework.graph.limits import beyond_limits
 from tilework.graph.types import TensorType
@@ -156,8 +156,8 @@ def unsupported_operators(model: ModelProto) -> list[Fault]:
             standard = node.domain in STANDARD_DOMAINS
             if (node.domain, node.op_type) in own:
                 continue
-            if standard and node.op_type in known:
-                if schema_of(node, versions) is not None:
+            if qualified(node.domain, node.op_type) in known:
+                if not standard or schema_of(node, versions) is not None:
                     continue
                 what = (1107, f"{node.op_type} does not exist in version {versions.get('', 0)} of ai.onnx")
             elif standard:
