@@ -72,6 +72,7 @@ OPERATIONS: dict[str, str] = {
     "fptosi fptoui": "to integers, truncating, saturating, NaN to 0",
     "splat insert extract shuffle": "scalar to all lanes; vector, scalar (extra: lane); vector (extra: lane); two "
     "vectors (extra: lanes taken)",
+    "tie": "the same value; its parts of extra bits each are complete here before anything that follows needs one",
     "argument": "a symbol's int64 or a buffer's address from the argument block; extra: ('symbol' or 'buffer', name)",
     "extract_at insert_at": "vector, i64 lane; vector, scalar, i64 lane",
     "table": "an element of a constant table of i64 (extra: its elements) for each index, which must be inside it",

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from tilework.codegen.cpu.partial_vectors import masked_widths
 from tilework.codegen.cpu.printer import Printer, stop_function
+from tilework.codegen.cpu.side_by_side import side_by_side
 from tilework.loops.program import LoopProgram
 from tilework.lowering.aliases import may_alias
 from tilework.lowering.lower import lower
@@ -68,6 +69,7 @@ def emit_kernel(
         program, numerics, kernel, checked=checked, streaming=streaming, last_level_bytes=machine.last_level_bytes,
         instructions=machine.instruction,
     )  # fmt: skip
+    side_by_side(module, machine.vector_bits, machine.vector_registers)
     buffers = [
         KernelBuffer(a.buffer.name, a.buffer.shape, a.buffer.dtype, a.access, a.buffer.dtype.itemsize)
         for a in program.arguments

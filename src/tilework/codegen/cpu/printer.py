@@ -8,8 +8,8 @@ from tilework.codegen.cpu.gate import POLL_FUNCTION_OFFSET
 from tilework.codegen.cpu.memory_text import MemoryText
 from tilework.codegen.cpu.modules import SHARED
 from tilework.codegen.cpu.partial_vectors import MaskedWidths
-from tilework.codegen.cpu.words import suffix
-from tilework.lowering.registers import Block, Branch, Function, Instruction, Loop, Region
+from tilework.codegen.cpu.words import suffix, type_of
+from tilework.lowering.registers import BITS, Block, Branch, Function, Instruction, Loop, Region
 
 _INFIX = frozenset(
     ["add", "sub", "mul", "and", "or", "xor", "shl", "lshr", "ashr", "sdiv", "udiv", "srem", "urem", "fadd", "fsub",
@@ -57,6 +57,7 @@ class Printer(MemoryText):
             "gather": self.gather, "scatter": self.scatter, "prefetch": self.prefetch, "fault": self.fault,
             "fence": self.fence, "error_word": self.error_word,
             "machine": self._machine, "table": self.table, "extract_at": self._extract_at, "insert_at": self._insert_at,
+            "tie": self._tie,
         }  # fmt: skip
 
     # -- functions -----------------------------------------------------------------------------------------------------
@@ -281,10 +282,41 @@ class Printer(MemoryText):
         vector, value, lane = item.operands
         self.define(item, f"insertelement {self.typed(vector)}, {self.typed(value)}, {self.typed(lane)}")
 
+    def _tie(self, item: Instruction) -> None:
+        """The parts of a vector, each as wide as a register, go through an empty piece of assembly, which LLVM keeps in
+        order.
+        """
+        assert item.result is not None
+        (value,) = item.operands
+        lanes = item.extra // BITS[value.kind]
+        count, part = value.lanes // lanes, type_of(value.kind, lanes)
+        whole = self.typed(value)
+        parts = [
+            self.temporary(f"shufflevector {whole}, {self.type(value)} poison, {_order(p * lanes, lanes)}")
+            for p in range(count)
+        ]
+        # the text is empty, so LLVM needs no assembler (see `objects.check_text`)
+        place = "=v,0" if self.x86 else "=w,0"
+        parts = [self.temporary(f'call {part} asm sideeffect "", "{place}"({part} {p})') for p in parts]
+        while len(parts) > 2:
+            kind = type_of(value.kind, lanes)
+            lanes *= 2
+            parts = [
+                self.temporary(f"shufflevector {kind} {a}, {kind} {b}, {_order(0, lanes)}")
+                for a, b in zip(parts[::2], parts[1::2], strict=True)
+            ]
+        kind = type_of(value.kind, lanes)
+        self.define(item, f"shufflevector {kind} {parts[0]}, {kind} {parts[1]}, {_order(0, 2 * lanes)}")
+
     def _shuffle(self, item: Instruction) -> None:
         a, b = item.operands
         order = ", ".join(f"i32 {lane}" for lane in item.extra)
         self.define(item, f"shufflevector {self.typed(a)}, {self.typed(b)}, <{len(item.extra)} x i32> <{order}>")
+
+
+def _order(first: int, count: int) -> str:
+    """Neighbouring lanes, as the order of a shuffle."""
+    return f"<{count} x i32> <" + ", ".join(f"i32 {first + lane}" for lane in range(count)) + ">"
 
 
 def stop_function() -> str:

@@ -7,7 +7,7 @@ from tilework.recipes.cpu._access import buffers_of, loads_of, reduced_by
 from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
-from tilework.recipes.cpu._packing import Copy, arranged
+from tilework.recipes.cpu._packing import Copy, arranged, usual
 from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
 from tilework.recipes.cpu._reductions import VECTORS, along_lanes, in_rows, row_loop
 from tilework.recipes.cpu._tile_sizes import tile_sizes
@@ -21,6 +21,10 @@ from tilework.schedule.schedule import Schedule
 
 MOST_LANES = 64
 """Lanes that one vectorised loop may have."""
+BESIDE = 4
+"""Vectors beside each other where chains are long: while one waits for a result, the others compute."""
+FEWEST = 4
+"""Such groups that a loop has at least: the last one may be mostly empty."""
 
 
 def with_lanes(
@@ -43,15 +47,8 @@ def with_lanes(
     extent = loop.extent.value
     if extent is not None and extent < lanes:
         lanes = 1 << (extent - 1).bit_length()
-    registers = schedule.machine.vector_registers if schedule.machine is not None else 16
-    if (
-        not reduced
-        and registers >= 32
-        and slow(found)
-        and lanes < MOST_LANES
-        and (extent is None or extent >= 4 * lanes)
-    ):
-        lanes *= 2  # two vectors beside each other: one computes while the other waits
+    if not reduced and slow(found):
+        lanes *= _beside(schedule, loop, lanes)
     outer, inner = f"{chosen}.outer", f"{chosen}.lanes"
     trial = schedule.split(chosen, lanes, outer, inner, tail="mask")
     order = [node.variable for node in around]
@@ -138,6 +135,14 @@ def with_lanes(
     for copy in copies:
         done = arranged(done, copy, lanes, count * lanes)
     return done
+
+
+def _beside(schedule: Schedule, loop: Loop, lanes: int) -> int:
+    """How many vectors of `lanes` to compute beside each other."""
+    count = BESIDE
+    while count > 1 and (count * lanes > MOST_LANES or usual(schedule, loop.extent) < FEWEST * count * lanes):
+        count //= 2
+    return count
 
 
 def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packable: frozenset[str]) -> Schedule:
