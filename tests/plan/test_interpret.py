@@ -28,8 +28,9 @@ from tilework.plan.buffers import (
     PlanBuffer,
     Queue,
 )
+from tilework.plan.guard import Guard
 from tilework.plan.interpret import interpret_plan
-from tilework.plan.plan import Guard, Plan, PlanOutput, Segment
+from tilework.plan.plan import Plan, PlanOutput, Segment
 from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,

@@ -5,7 +5,7 @@ from itertools import product
 import numpy as np
 
 from tilework.dims import Dim, Symbol, dim, maximum, minimum, symbol_bounds
-from tilework.plan.plan import Guard
+from tilework.plan.guard import Guard
 from tilework.plan.proof import divisible, nonnegative, sample_symbols
 
 SYMBOLS = (Symbol("n", 0, 12), Symbol("m", 1, 9))

@@ -23,9 +23,10 @@ from tilework.plan.buffers import (
     PlanBuffer,
     Queue,
 )
+from tilework.plan.guard import Guard
 from tilework.plan.interpret import interpret_plan
 from tilework.plan.parse import parse_plan
-from tilework.plan.plan import Binding, Guard, Plan, PlanInput, PlanOutput, Segment
+from tilework.plan.plan import Binding, Plan, PlanInput, PlanOutput, Segment
 from tilework.plan.protocols import BlackBox
 from tilework.plan.steps import (
     Allocate,

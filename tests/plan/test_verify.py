@@ -23,7 +23,8 @@ from tilework.plan.buffers import (
     PlanBuffer,
     Queue,
 )
-from tilework.plan.plan import Binding, Guard, Plan, PlanOutput, Segment
+from tilework.plan.guard import Guard
+from tilework.plan.plan import Binding, Plan, PlanOutput, Segment
 from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,

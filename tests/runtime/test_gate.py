@@ -17,7 +17,7 @@ from tilework.dims import Dim, Symbol, dim
 from tilework.errors import CallError, OutOfMemoryError, UsageError
 from tilework.graph.graph import InputPolicy, OutputPolicy
 from tilework.graph.types import TensorType, tensor
-from tilework.plan.plan import Guard
+from tilework.plan.guard import Guard
 from tilework.runtime.call_spec import GateInput, GateOutput, GateSpec
 from tilework.runtime.frame import FIRST_SLOT, Frame
 from tilework.runtime.gate import Gate

@@ -22,7 +22,8 @@ from tilework.memory.arenas import place_arenas
 from tilework.numerics import Level
 from tilework.plan.buffers import Arena, ArenaPlace, OutputPlace, PlanBuffer
 from tilework.plan.explanation import Explanation, RegionExplanation
-from tilework.plan.plan import Guard, Plan, PlanInput, PlanOutput, Segment, input_bindings, whole_input
+from tilework.plan.guard import Guard
+from tilework.plan.plan import Plan, PlanInput, PlanOutput, Segment, input_bindings, whole_input
 from tilework.plan.steps import KernelStep
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable

@@ -17,7 +17,8 @@ from tilework.graph.graph import Constant, Graph, Value, node_location
 from tilework.loops.program import LoopProgram
 from tilework.ops.registry import operator
 from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
-from tilework.plan.plan import Guard, Plan, PlanInput, PlanOutput, Segment, input_bindings
+from tilework.plan.guard import Guard
+from tilework.plan.plan import Plan, PlanInput, PlanOutput, Segment, input_bindings
 from tilework.plan.steps import CopyStep, KernelStep, Step, walk
 
 ARENA = "arena"

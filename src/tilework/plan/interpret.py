@@ -18,17 +18,20 @@ from tilework.errors import CallError, PlanError, RunError, UsageError
 from tilework.loops.interpret import interpret
 from tilework.plan.buffers import ConstantPlace, MeasuredPlace, OutputPlace
 from tilework.plan.order import order_of
-from tilework.plan.plan import Plan
+from tilework.plan.plan import Plan, needs_allocation
 from tilework.plan.poisoned_memory import PoisonedMemory, set_bytes
 from tilework.plan.protocols import Array
 from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,
     Branch,
+    Carry,
+    Check,
     CopyStep,
     KernelStep,
     LibraryStep,
     Repeat,
+    Sized,
     Step,
     queues_of,
 )
@@ -275,7 +278,13 @@ class _Run:
             case BlackBoxStep():
                 self.black_box(step)
             case Allocate():
-                self.allocate(step)
+                self.allocate(step, symbols)
+            case Carry():
+                self.carry(step, symbols)
+            case Check():
+                for guard in step.guards:
+                    if not guard.holds(symbols):
+                        raise RunError(step.code, guard.message, where=step.origin or step.name)
             case _:
                 raise UsageError(1001, f"{type(step).__name__} is no step that runs by itself")
 
@@ -318,14 +327,32 @@ class _Run:
                 raise PlanError(1421, text, where=where)
             target[...] = result
 
-    def allocate(self, step: Allocate) -> None:
+    def allocate(self, step: Allocate, symbols: Mapping[str, int]) -> None:
         for reading in step.readings:
+            if isinstance(reading, Sized):
+                self.measure(reading.symbol, int(reading.value.evaluate(symbols)))
+                continue
             elements = self.memory.array(reading.buffer).reshape(-1)
             self.measure(reading.symbol, int(elements[reading.element]))
         for name in step.buffers:
             buffer = self.plan.buffer_named[name]
             if isinstance(buffer.place, (MeasuredPlace, OutputPlace)):
+                self.memory.allocate(buffer.memory, set_bytes(self.plan, name, self.symbols), keep=step.keep)
+
+    def carry(self, step: Carry, symbols: Mapping[str, int]) -> None:
+        held = [self.memory.array(source).copy() for source, _ in step.pairs]
+        values = [int(size.value.evaluate(symbols)) for size in step.sizes]
+        for size, value in zip(step.sizes, values, strict=True):
+            self.measure(size.symbol, value)
+        for (_, name), array in zip(step.pairs, held, strict=True):
+            buffer = self.plan.buffer_named[name]
+            if needs_allocation(self.plan, buffer):
                 self.memory.allocate(buffer.memory, set_bytes(self.plan, name, self.symbols))
+            target = self.memory.array(name)
+            if target.shape != array.shape:
+                text = f"carries {list(array.shape)} to {name}, which is {list(target.shape)}"
+                raise PlanError(1404, text, where=f"step {step.name}")
+            target[...] = array
 
     def measure(self, symbol: str, value: int) -> None:
         if symbol not in self.plan.symbol_named:

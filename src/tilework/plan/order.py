@@ -14,7 +14,18 @@ from itertools import pairwise
 from tilework.errors import Fault
 from tilework.plan.buffers import ConstantPlace, InputPlace
 from tilework.plan.plan import Plan, alias_key
-from tilework.plan.steps import Allocate, BlackBoxStep, Branch, Repeat, Step, bodies, measured_by, queues_of, touches
+from tilework.plan.steps import (
+    Allocate,
+    BlackBoxStep,
+    Branch,
+    Carry,
+    Repeat,
+    Step,
+    bodies,
+    measured_by,
+    queues_of,
+    touches,
+)
 
 Frames = tuple[tuple[int, str], ...]
 """The lists of steps around a node, outermost first: the start node of each control step, and the arm."""
@@ -122,6 +133,8 @@ class Order:
             names: tuple[str, ...] = ()
             if isinstance(node.step, Allocate):
                 names = node.step.buffers
+            elif isinstance(node.step, Carry):
+                names = tuple(target for _, target in node.step.pairs)
             elif isinstance(node.step, BlackBoxStep):
                 names = node.step.outputs
             for name in names:

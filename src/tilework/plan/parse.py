@@ -10,7 +10,8 @@ from tilework.loops.parse import parse_program
 from tilework.loops.parse_expressions import parse_dim_at
 from tilework.loops.program import LoopProgram
 from tilework.loops.tokens import Cursor, fail, tokens_of
-from tilework.plan.parse_tables import Tables, dims_at, listed_at, names_at, symbol_at, typed_at
+from tilework.plan.guard import Guard
+from tilework.plan.parse_tables import Tables, dims_at, guard_at, listed_at, names_at, symbol_at, typed_at
 from tilework.plan.plan import Plan, Segment
 from tilework.plan.protocols import BlackBox
 from tilework.plan.signature import KernelBuffer, KernelSignature
@@ -18,12 +19,15 @@ from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,
     Branch,
+    Carry,
+    Check,
     CopyStep,
     Extent,
     KernelStep,
     LibraryStep,
     Reading,
     Repeat,
+    Sized,
     Step,
 )
 
@@ -183,7 +187,7 @@ class _Parser:
 
     def step(self, cursor: Cursor, indent: int, kernels: _Kernels) -> Step:
         kind = cursor.token.text
-        if kind not in ("call", "copy", "box", "allocate", "branch", "repeat"):
+        if kind not in ("call", "copy", "box", "allocate", "carry", "check", "branch", "repeat"):
             cursor.expected("a step")
         cursor.next()
         name = cursor.name()
@@ -198,13 +202,20 @@ class _Parser:
         elif kind == "box":
             step = self.box(cursor, name)
         elif kind == "allocate":
-            step = Allocate(name, (), names_at(cursor))
-            while cursor.accept("measures"):
-                symbol = cursor.name()
-                cursor.expect("element")
-                element = cursor.integer()
-                cursor.expect("of")
-                step = replace(step, readings=(*step.readings, Reading(symbol, cursor.name(), element)))
+            buffers, keep = names_at(cursor), cursor.accept("keep")
+            step = Allocate(name, _readings(cursor), buffers, keep)
+        elif kind == "carry":
+            pairs = listed_at(cursor, "(", ")", _pair)
+            readings = _readings(cursor)
+            step = Carry(name, pairs, tuple(one for one in readings if isinstance(one, Sized)))
+            if len(step.sizes) != len(readings):
+                cursor.fail("a carry measures expressions, no elements")
+        elif kind == "check":
+            code = cursor.integer()
+            guards: list[Guard] = []
+            while cursor.accept("guard"):
+                guards.append(guard_at(cursor))
+            step = Check(name, tuple(guards), code)
         elif kind == "branch":
             step = Branch(name, cursor.name(), ())
         else:
@@ -271,6 +282,26 @@ def _signature_line(kernel: KernelSignature, cursor: Cursor) -> KernelSignature:
         kernel = replace(kernel, random_counter=True)
     cursor.end()
     return kernel
+
+
+def _pair(cursor: Cursor) -> tuple[str, str]:
+    source = cursor.name()
+    cursor.expect("to")
+    return source, cursor.name()
+
+
+def _readings(cursor: Cursor) -> tuple[Reading | Sized, ...]:
+    found: list[Reading | Sized] = []
+    while cursor.accept("measures"):
+        symbol = cursor.name()
+        if cursor.accept("as"):
+            found.append(Sized(symbol, parse_dim_at(cursor)))
+            continue
+        cursor.expect("element")
+        element = cursor.integer()
+        cursor.expect("of")
+        found.append(Reading(symbol, cursor.name(), element))
+    return tuple(found)
 
 
 def _call(cursor: Cursor, name: str, kernels: _Kernels) -> KernelStep | LibraryStep:

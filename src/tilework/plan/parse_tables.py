@@ -24,7 +24,8 @@ from tilework.plan.buffers import (
     PlanBuffer,
     Queue,
 )
-from tilework.plan.plan import Binding, Guard, PlanInput, PlanOutput
+from tilework.plan.guard import Guard
+from tilework.plan.plan import Binding, PlanInput, PlanOutput
 
 _Part = TypeVar("_Part")
 
@@ -134,14 +135,7 @@ class Tables:
         self.bindings.append(binding)
 
     def guard(self, cursor: Cursor) -> None:
-        value = parse_dim_at(cursor)
-        nonnegative = cursor.accept(">=")
-        if not nonnegative:
-            cursor.expect("==")
-        if cursor.integer() != 0:
-            cursor.fail("a guard compares with 0")
-        cursor.expect("else")
-        self.guards.append(Guard(value, "nonnegative" if nonnegative else "zero", cursor.name("a message")))
+        self.guards.append(guard_at(cursor))
 
     def buffer(self, cursor: Cursor) -> None:
         name, kind = typed_at(cursor)
@@ -153,6 +147,18 @@ class Tables:
         alignment = cursor.integer()
         alias_set = cursor.name() if cursor.accept("set") else ""
         self.buffers.append(PlanBuffer(name, kind.shape, kind.dtype, space, place, alignment, alias_set))
+
+
+def guard_at(cursor: Cursor) -> Guard:
+    """A condition on symbols, behind the word `guard`."""
+    value = parse_dim_at(cursor)
+    nonnegative = cursor.accept(">=")
+    if not nonnegative:
+        cursor.expect("==")
+    if cursor.integer() != 0:
+        cursor.fail("a guard compares with 0")
+    cursor.expect("else")
+    return Guard(value, "nonnegative" if nonnegative else "zero", cursor.name("a message"))
 
 
 def _place(cursor: Cursor) -> Place:

@@ -8,10 +8,23 @@ from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
-from tilework.dims import Dim, Symbol
+from tilework.dims import Symbol
 from tilework.graph.graph import InputPolicy, OutputPolicy
 from tilework.graph.types import TensorType
-from tilework.plan.buffers import CPU, HOST, MAIN_QUEUE, Arena, Device, InputPlace, MemorySpace, PlanBuffer, Queue
+from tilework.plan.buffers import (
+    CPU,
+    HOST,
+    MAIN_QUEUE,
+    Arena,
+    Device,
+    InputPlace,
+    MeasuredPlace,
+    MemorySpace,
+    OutputPlace,
+    PlanBuffer,
+    Queue,
+)
+from tilework.plan.guard import Guard
 from tilework.plan.steps import Step, bodies, walk
 
 READ_ONLY = InputPolicy()
@@ -61,22 +74,6 @@ class Binding:
     dimension: int
     factor: int = 1
     addend: int = 0
-
-
-@dataclass(frozen=True)
-class Guard:
-    """A condition on the symbols without which the plan does not hold: `value >= 0`, or `value == 0`. `message` says
-    what the caller did wrong.
-    """
-
-    value: Dim
-    relation: Literal["nonnegative", "zero"]
-    message: str
-
-    def holds(self, symbols: Mapping[str, int]) -> bool:
-        """Whether it holds at these values of the symbols."""
-        value = self.value.evaluate(symbols)
-        return value >= 0 if self.relation == "nonnegative" else value == 0
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,6 +126,16 @@ class Plan:
     def replace(self, **changes: Any) -> Plan:
         """A copy with some fields changed."""
         return replace(self, **changes)
+
+
+def needs_allocation(plan: Plan, buffer: PlanBuffer) -> bool:
+    """Whether a step must allocate the buffer: measured places, and outputs whose size a step measures."""
+    if isinstance(buffer.place, MeasuredPlace):
+        return True
+    if not isinstance(buffer.place, OutputPlace):
+        return False
+    shape = plan.outputs[buffer.place.position].type.shape
+    return any(plan.symbol_named[name].measured for extent in shape for name in extent.names())
 
 
 def alias_key(buffer: PlanBuffer) -> str:

@@ -47,9 +47,13 @@ class PoisonedMemory:
             for node in bits(tenant.life):
                 self.tenants.setdefault(node, []).append(tenant)
 
-    def allocate(self, memory: str, size: int) -> None:
-        """New poisoned memory under this name, in place of any there was."""
-        self.bytes[memory] = np.full(max(size, 0), POISON, np.uint8)
+    def allocate(self, memory: str, size: int, keep: bool = False) -> None:
+        """New poisoned memory under this name, in place of any there was, of which `keep` keeps what fits."""
+        found = np.full(max(size, 0), POISON, np.uint8)
+        if keep and memory in self.bytes:
+            held = self.bytes[memory][:size]
+            found[: len(held)] = held
+        self.bytes[memory] = found
 
     def holds(self, memory: str, array: Array) -> None:
         """Memory with the contents of an array, in row-major order."""

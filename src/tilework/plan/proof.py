@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from tilework.dims import Atom, Bounds, Dim, Extreme, FloorDiv, Mod, Monomial, Symbol
 from tilework.errors import UsageError
-from tilework.plan.plan import Guard
+from tilework.plan.guard import Guard
 
 _EXPANSIONS = 64
 """How many divisions, remainders and extremes a proof may replace before it gives up."""

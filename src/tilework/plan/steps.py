@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from tilework.dims import Dim
 from tilework.loops.program import LoopProgram
+from tilework.plan.guard import Guard
 from tilework.plan.protocols import BlackBox
 from tilework.plan.signature import KernelSignature
 
@@ -104,15 +105,54 @@ class Reading:
     element: int = 0
 
 
+@dataclass(frozen=True)
+class Sized:
+    """Binds a measured symbol to what an expression of symbols is worth when the step runs: `rows` to `rows + 1`."""
+
+    symbol: str
+    value: Dim
+
+
 @dataclass(frozen=True, eq=False)
 class Allocate:
     """Bind measured symbols to values that earlier steps have computed, then allocate the `buffers` (measured places
-    and outputs) whose sizes need them. A value outside its symbol's bounds ends the call.
+    and outputs) whose sizes need them. A value outside its symbol's bounds ends the call. With `keep` the buffers hold
+    what they held before, as many bytes of it as still fit; otherwise their contents are undefined.
     """
 
     name: str
-    readings: tuple[Reading, ...]
+    readings: tuple[Reading | Sized, ...]
     buffers: tuple[str, ...] = ()
+    keep: bool = False
+    queue: str = "main"
+    waits: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
+    origin: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Carry:
+    """Hand values on under new extents: bind the symbols of `sizes` (all expressions are evaluated before any symbol is
+    bound), allocate the targets whose sizes steps measure, and copy each source of `pairs` to its target. The extents
+    of a source are taken from before, those of a target from after. No source is the memory of a target.
+    """
+
+    name: str
+    pairs: tuple[tuple[str, str], ...]
+    sizes: tuple[Sized, ...] = ()
+    queue: str = "main"
+    waits: tuple[int, ...] = ()
+    signals: tuple[int, ...] = ()
+    origin: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class Check:
+    """End the call with the error `code`, and the message of the first guard that does not hold."""
+
+    name: str
+    guards: tuple[Guard, ...]
+    code: int = 1803
     queue: str = "main"
     waits: tuple[int, ...] = ()
     signals: tuple[int, ...] = ()
@@ -151,7 +191,7 @@ class Repeat:
     origin: str = ""
 
 
-Step: TypeAlias = KernelStep | LibraryStep | CopyStep | BlackBoxStep | Allocate | Branch | Repeat
+Step: TypeAlias = KernelStep | LibraryStep | CopyStep | BlackBoxStep | Allocate | Carry | Check | Branch | Repeat
 
 
 @dataclass(frozen=True)
@@ -175,7 +215,15 @@ def touches(step: Step) -> tuple[Touch, ...]:
             read = (Touch(name, True, False) for name in step.inputs)
             return (*read, *(Touch(name, False, True) for name in step.outputs))
         case Allocate():
-            return tuple(Touch(reading.buffer, True, False) for reading in step.readings)
+            return (
+                *(Touch(reading.buffer, True, False) for reading in step.readings if isinstance(reading, Reading)),
+                *(Touch(name, False, True) for name in step.buffers if step.keep),  # what is kept was written before
+            )
+        case Carry():
+            read = (Touch(source, True, False) for source, _ in step.pairs)
+            return (*read, *(Touch(target, False, True) for _, target in step.pairs))
+        case Check():
+            return ()
         case Branch():
             return (Touch(step.predicate, True, False),)
         case Repeat():
@@ -216,6 +264,8 @@ def measured_by(step: Step) -> tuple[str, ...]:
     match step:
         case Allocate():
             return tuple(reading.symbol for reading in step.readings)
+        case Carry():
+            return tuple(size.symbol for size in step.sizes)
         case BlackBoxStep():
             return tuple(extent.symbol for extent in step.measures)
         case _:

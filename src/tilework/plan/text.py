@@ -36,16 +36,21 @@ from tilework.dims import Symbol
 from tilework.loops.text import program_text
 from tilework.loops.words import dim_text, index_text, name_text
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, MeasuredPlace, OutputPlace, PlanBuffer
+from tilework.plan.guard import Guard
 from tilework.plan.plan import Plan, PlanInput, PlanOutput
 from tilework.plan.signature import KernelSignature
 from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,
     Branch,
+    Carry,
+    Check,
     CopyStep,
     KernelStep,
     LibraryStep,
+    Reading,
     Repeat,
+    Sized,
     Step,
 )
 
@@ -85,8 +90,7 @@ def _table_lines(plan: Plan) -> Iterator[str]:
             line += f" factor {binding.factor} addend {binding.addend}"
         yield line
     for guard in plan.guards:
-        relation = ">=" if guard.relation == "nonnegative" else "=="
-        yield f"guard {dim_text(guard.value)} {relation} 0 else {name_text(guard.message)}"
+        yield guard_text(guard)
     for buffer in plan.buffers:
         yield _buffer_text(buffer)
 
@@ -97,6 +101,12 @@ def symbol_text(symbol: Symbol) -> str:
     upper = "" if symbol.upper is None else str(symbol.upper)
     step = f" step {symbol.multiple}" if symbol.multiple != 1 else ""
     return f"symbol {measured}{name_text(symbol.name)} in {symbol.lower}..{upper}{step}"
+
+
+def guard_text(guard: Guard) -> str:
+    """A condition with its message."""
+    relation = ">=" if guard.relation == "nonnegative" else "=="
+    return f"guard {dim_text(guard.value)} {relation} 0 else {name_text(guard.message)}"
 
 
 def _input_text(given: PlanInput) -> str:
@@ -192,12 +202,13 @@ def _step_text(step: Step, kernels: dict[tuple[KernelSignature, str], int]) -> s
                 text += f" measures {name_text(extent.symbol)} dimension {extent.dimension} of {extent.output}"
             return text
         case Allocate():
-            text = f"allocate {name}: {_names(step.buffers)}"
-            for reading in step.readings:
-                text += (
-                    f" measures {name_text(reading.symbol)} element {reading.element} of {name_text(reading.buffer)}"
-                )
-            return text
+            text = f"allocate {name}: {_names(step.buffers)}" + (" keep" if step.keep else "")
+            return text + "".join(map(_reading_text, step.readings))
+        case Carry():
+            pairs = ", ".join(f"{name_text(source)} to {name_text(target)}" for source, target in step.pairs)
+            return f"carry {name}: ({pairs})" + "".join(map(_reading_text, step.sizes))
+        case Check():
+            return f"check {name}: {step.code}" + "".join(f" {guard_text(guard)}" for guard in step.guards)
         case Branch():
             return f"branch {name}: {name_text(step.predicate)}"
         case Repeat():
@@ -209,6 +220,13 @@ def _step_text(step: Step, kernels: dict[tuple[KernelSignature, str], int]) -> s
             if step.iteration:
                 text += f" as {name_text(step.iteration)}"
             return text
+
+
+def _reading_text(reading: Reading | Sized) -> str:
+    symbol = name_text(reading.symbol)
+    if isinstance(reading, Sized):
+        return f" measures {symbol} as {dim_text(reading.value)}"
+    return f" measures {symbol} element {reading.element} of {name_text(reading.buffer)}"
 
 
 def _ending(step: Step) -> str:

@@ -6,10 +6,10 @@ from collections.abc import Iterator
 from itertools import pairwise
 
 from tilework.errors import Fault
-from tilework.plan.buffers import ArenaPlace, ConstantPlace, MeasuredPlace, OutputPlace, PlanBuffer
+from tilework.plan.buffers import ArenaPlace, ConstantPlace
 from tilework.plan.order import Order
-from tilework.plan.plan import alias_key
-from tilework.plan.steps import BlackBoxStep, KernelStep, LibraryStep, Repeat
+from tilework.plan.plan import alias_key, needs_allocation
+from tilework.plan.steps import Allocate, BlackBoxStep, Carry, Check, KernelStep, LibraryStep, Repeat, Sized
 
 
 def order_faults(order: Order) -> Iterator[Fault]:
@@ -60,6 +60,12 @@ def _symbols(order: Order) -> Iterator[Fault]:
             needed.setdefault(node, set()).update(n for value in found.step.symbols for n in value.names() & measured)
         elif isinstance(found.step, Repeat) and found.step.trips is not None:
             needed.setdefault(node, set()).update(found.step.trips.names() & measured)
+        elif isinstance(found.step, Check):
+            needed.setdefault(node, set()).update(n for g in found.step.guards for n in g.value.names() & measured)
+        elif isinstance(found.step, (Allocate, Carry)):
+            sizes = found.step.sizes if isinstance(found.step, Carry) else found.step.readings
+            values = [size.value for size in sizes if isinstance(size, Sized)]
+            needed.setdefault(node, set()).update(n for value in values for n in value.names() & measured)
     for output in plan.outputs:
         needed.setdefault(order.end, set()).update(n for extent in output.type.shape for n in extent.names() & measured)
     for node, names in sorted(needed.items()):
@@ -68,21 +74,11 @@ def _symbols(order: Order) -> Iterator[Fault]:
                 yield Fault(1416, where_is(order, node), f"needs symbol {name}, which nothing is sure to have measured")
 
 
-def needs_allocation(order: Order, buffer: PlanBuffer) -> bool:
-    """Whether a step must allocate the buffer: measured places, and outputs whose size a step measures."""
-    if isinstance(buffer.place, MeasuredPlace):
-        return True
-    if not isinstance(buffer.place, OutputPlace):
-        return False
-    shape = order.plan.outputs[buffer.place.position].type.shape
-    return any(order.plan.symbol_named[name].measured for extent in shape for name in extent.names())
-
-
 def _allocations(order: Order) -> Iterator[Fault]:
     plan = order.plan
     for name, accesses in order.accesses.items():
         buffer = plan.buffer_named[name]
-        if not needs_allocation(order, buffer):
+        if not needs_allocation(plan, buffer):
             continue
         for access in accesses:
             if not order.allocated(alias_key(buffer), access.node):
@@ -90,7 +86,7 @@ def _allocations(order: Order) -> Iterator[Fault]:
     for node, found in enumerate(order.nodes):
         for name in getattr(found.step, "buffers", ()):
             buffer = plan.buffer_named[name]
-            if not needs_allocation(order, buffer):
+            if not needs_allocation(plan, buffer):
                 kind = "in an arena" if isinstance(buffer.place, ArenaPlace) else "there before the plan starts"
                 kind = "a constant" if isinstance(buffer.place, ConstantPlace) else kind
                 yield Fault(1418, where_is(order, node), f"allocates buffer {name}, which is {kind}")

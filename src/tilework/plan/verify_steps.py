@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from tilework.dims import dim, symbol_bounds
 from tilework.dtypes import boolean
-from tilework.plan.buffers import ConstantPlace, InputPlace
+from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace
 from tilework.plan.findings import Findings, at, buffer_text, same_dim, step_text
 from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,
     Branch,
+    Carry,
+    Check,
     CopyStep,
     KernelStep,
     LibraryStep,
+    Reading,
     Repeat,
+    Sized,
     Step,
     bodies,
     touches,
@@ -63,7 +67,7 @@ class StepVerifier:
             case KernelStep() | LibraryStep():
                 return step.arguments
             case Allocate():
-                return (*step.buffers, *(reading.buffer for reading in step.readings))
+                return (*step.buffers, *(r.buffer for r in step.readings if isinstance(r, Reading)))
             case _:
                 return tuple(touch.buffer for touch in touches(step))
 
@@ -121,12 +125,20 @@ class StepVerifier:
             case Allocate():
                 for reading in step.readings:
                     self.measure(where, reading.symbol)
+                    if isinstance(reading, Sized):
+                        self.known(where, "measured value", reading.value, extra=iterations)
+                        continue
                     buffer = self.buffers[reading.buffer]
                     if not (buffer.dtype.is_integer or buffer.dtype == boolean):
                         self.fault(1417, where, f"measures {reading.symbol} from {buffer_text(buffer)}: not integers")
                     count = buffer.elements.value
                     if reading.element < 0 or (count is not None and reading.element >= count):
                         self.fault(1417, where, f"{buffer_text(buffer)} has no element {reading.element}")
+            case Carry():
+                self.carry(where, step, iterations)
+            case Check():
+                for guard in step.guards:
+                    self.known(where, "its condition", guard.value, extra=iterations)
             case Branch():
                 self.truth(where, step.predicate)
             case Repeat():
@@ -136,6 +148,21 @@ class StepVerifier:
                     self.known(where, "number of trips", step.trips, extra=iterations)
                 elif not step.condition:
                     self.fault(1417, where, "has neither a number of trips nor a condition: it would never end")
+
+    def carry(self, where: str, step: Carry, iterations: frozenset[str]) -> None:
+        for size in step.sizes:
+            self.measure(where, size.symbol)
+            self.known(where, "measured value", size.value, extra=iterations)
+        sizes = {size.symbol: size.value for size in step.sizes}
+        targets = {self.buffers[target].memory for _, target in step.pairs}
+        for name, other in step.pairs:
+            source, target = self.buffers[name], self.buffers[other]
+            shape = tuple(extent.substitute(sizes) for extent in target.shape)
+            if source.dtype != target.dtype or not self.same_shape(source.shape, shape):
+                text = f"carries {buffer_text(source)} to {buffer_text(target)}: types or extents differ"
+                self.fault(1404, where, text)
+            if source.memory in targets and not isinstance(source.place, ArenaPlace):
+                self.fault(1412, where, f"{source.name} is in the memory of a target")
 
     def measure(self, where: str, symbol: str) -> None:
         if symbol not in self.measured:

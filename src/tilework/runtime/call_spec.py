@@ -9,7 +9,8 @@ from functools import cached_property
 from tilework.dims import Symbol
 from tilework.graph.graph import InputPolicy, OutputPolicy
 from tilework.graph.types import TensorType
-from tilework.plan.plan import Binding, Guard, PlanInput, input_bindings
+from tilework.plan.guard import Guard
+from tilework.plan.plan import Binding, PlanInput, input_bindings
 
 
 @dataclass(frozen=True)
