@@ -67,13 +67,24 @@ class MissingPackageError(TileworkError):
 
 
 class FrontendError(TileworkError):
-    """A model that cannot be read or that uses something unsupported; `faults` lists every one found."""
+    """A model that cannot be read or that uses something unsupported; `faults` lists every one found.
+
+    `decided_by`: names of the inputs whose values, if they were known, might leave nothing to say.
+    """
 
     def __init__(
-        self, code: int, message: str, *, where: str = "", hint: str = "", faults: Iterable[Fault] = ()
+        self,
+        code: int,
+        message: str,
+        *,
+        where: str = "",
+        hint: str = "",
+        faults: Iterable[Fault] = (),
+        decided_by: Iterable[str] = (),
     ) -> None:
         super().__init__(code, message, where=where, hint=hint)
         self.faults = tuple(faults)
+        self.decided_by = tuple(decided_by)
 
     def __str__(self) -> str:
         return "\n".join([super().__str__(), *(f"  - {fault}" for fault in self.faults)])

@@ -9,20 +9,18 @@ from typing import cast
 from tilework import environment
 from tilework.compiler.compile import Compiled, compile_graph, lower_graph
 from tilework.compiler.options import CompileOptions
-from tilework.errors import FrontendError, UsageError
+from tilework.errors import UsageError
 from tilework.graph.graph import Graph
-from tilework.graph.types import TensorType
 from tilework.machine.finder import machine as machine_named
 from tilework.numerics import Level
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
 from tilework.runtime.per_shape import PerShape
 from tilework.runtime.settings import bad_setting, expect, whole_number
-from tilework.runtime.variants import ShapeVariants
 from tilework.variants import find_variant
 
 Importer = Callable[..., Graph]
-InputTypes = Callable[[object], tuple[tuple[str, TensorType], ...]]
+ModelCompiler = Callable[..., Executable | PerShape]
 
 
 def load_graph(model: object, shapes: Mapping[str, Sequence[int]] | None = None) -> Graph:
@@ -37,11 +35,21 @@ def load_graph(model: object, shapes: Mapping[str, Sequence[int]] | None = None)
         if fixed:
             raise UsageError(1008, "shapes cannot be fixed on a Graph; build it with the shapes you want")
         return model
-    if isinstance(model, (str, bytes, bytearray, memoryview, os.PathLike)) or type(model).__name__ == "ModelProto":
+    if _is_onnx(model):
         importer = cast("Importer", find_variant("tilework.frontends.onnx", "importer", "import_model"))
-        copied = isinstance(model, (bytearray, memoryview))
-        return importer(bytes(cast("bytes", model)) if copied else cast("object", model), shapes=fixed)
+        return importer(_kept(model), shapes=fixed)
     raise UsageError(1008, f"no frontend reads a {type(model).__name__}")
+
+
+def _is_onnx(model: object) -> bool:
+    """Whether the frontend of ONNX reads it: a path, bytes, or the object of a model."""
+    kinds = (str, bytes, bytearray, memoryview, os.PathLike)
+    return isinstance(model, kinds) or type(model).__name__ == "ModelProto"
+
+
+def _kept(model: object) -> object:
+    """The model, bytes that could change under it copied."""
+    return bytes(model) if isinstance(model, (bytearray, memoryview)) else model
 
 
 def options(
@@ -77,7 +85,8 @@ def compile(  # noqa: A001 - the public name is tilework.compile
 
     Dimensions that the model leaves free stay free: one executable serves all sizes. Where it has to take something of
     them (two that are added are equal, and not 1), a call for which that does not hold compiles for its own shapes;
-    where the graph itself depends on sizes, every combination of shapes is compiled at its first call (`PerShape`).
+    where the graph itself depends on sizes, or on what an input holds (axes, pads), every combination is compiled at
+    its first call (`PerShape`).
 
     Args:
         model: path of an ONNX file, its bytes, a `ModelProto`, or a `Graph`.
@@ -97,27 +106,10 @@ def compile(  # noqa: A001 - the public name is tilework.compile
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
     chosen = options(numerics, machine, checked, memory_limit)
-
-    def compile_for(exact: Mapping[str, Sequence[int]]) -> Executable:
-        return compile_graph(load_graph(model, {**exact, **(shapes or {})}), chosen, context)
-
-    try:
-        graph = load_graph(model, shapes)
-    except FrontendError as error:
-        if not error.faults or any(fault.code not in _ON_SIZES for fault in error.faults):
-            raise
-        types = cast("InputTypes", find_variant("tilework.frontends.onnx", "importer", "input_types"))(model)
-        if all(extent.is_constant for _, kind in types for extent in kind.shape):
-            raise
-        return PerShape(types, error, compile_for)
-    executable = compile_graph(graph, chosen, context)
-    if graph.symbols and not isinstance(model, Graph):
-        executable.variants = ShapeVariants(compile_for)
-    return executable
-
-
-_ON_SIZES = frozenset({1116, 1120, 1121})
-"""Faults of a model with free dimensions that it may not have with given ones."""
+    if _is_onnx(model):
+        compiler = cast("ModelCompiler", find_variant("tilework.frontends.onnx", "compiled", "compile_model"))
+        return compiler(_kept(model), _checked_shapes(shapes), chosen, context)
+    return compile_graph(load_graph(model, shapes), chosen, context)
 
 
 def lower(

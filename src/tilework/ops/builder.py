@@ -180,6 +180,15 @@ class GraphBuilder:
         self._nodes.append(Node(own_name, name, inputs, tuple(results), held, tuple(subgraphs), location, black_box))
         return tuple(results)
 
+    # -- what there is so far --------------------------------------------------------------------------------------------
+    @property
+    def inputs(self) -> tuple[Value, ...]:
+        return tuple(self._inputs)
+
+    @property
+    def nodes(self) -> tuple[Node, ...]:
+        return tuple(self._nodes)
+
     # -- reading -------------------------------------------------------------------------------------------------------
     def value(self, value: Value | str) -> Value:
         """The value of that name, of this graph or an enclosing one; raises `GraphError` 1205."""

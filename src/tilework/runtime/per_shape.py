@@ -1,21 +1,31 @@
-"""`PerShape`: a model whose very graph depends on its sizes; each combination of shapes is compiled for itself."""
+"""`PerShape`: a model whose very graph depends on sizes or on what inputs hold; each combination is compiled for itself.
+
+Axes, pads and shapes that a caller passes are such inputs. Inputs with many numbers are never taken for them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from tilework.errors import CallError, TileworkError, UsageError
+import numpy as np
+
+from tilework.errors import CallError, FrontendError, TileworkError, UsageError
 from tilework.graph.types import TensorType
 from tilework.runtime.executable import Executable, Port
-from tilework.runtime.variants import ShapeVariants, shapes_of
+from tilework.runtime.variants import Array, CompileFor, ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
     from tilework.plan.explanation import Explanation
 
 
+MOST_INTEGERS, MOST_NUMBERS = 4096, 64
+"""Elements up to which an input of integers, or of other numbers, may decide what is compiled."""
+
+
 class PerShape:
-    """Called like an `Executable`; compiles at the first call with new shapes (some are kept, see `variants`).
+    """Called like an `Executable`; compiles at the first call with new shapes, or new values of the inputs that decide
+    (some are kept, see `variants`).
 
     What describes one compilation (`outputs`, `plan`, `explain`) is that of the last call's executable.
     """
@@ -24,13 +34,14 @@ class PerShape:
         self,
         inputs: tuple[tuple[str, TensorType], ...],
         reason: TileworkError,
-        compile_for: Callable[[Mapping[str, tuple[int, ...]]], Executable],
+        compile_for: CompileFor,
     ) -> None:
-        """`inputs`: names and types as the model declares them; `reason`: why one executable cannot serve all sizes."""
+        """`inputs`: names and types as the model declares them; `reason`: why one executable cannot serve all calls."""
         self.inputs = tuple(Port(name, kind) for name, kind in inputs)
         self.reason = reason
         self.variants = ShapeVariants(compile_for)
         self._last: Executable | None = None
+        self._deciding: dict[str, None] = dict.fromkeys(reason.decided_by if isinstance(reason, FrontendError) else ())
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """Run the model. Raises as an `Executable`, and as `tilework.compile` for new shapes."""
@@ -47,8 +58,27 @@ class PerShape:
             given = f"{len(arrays)} by position and {', '.join(named) or 'none'} by name"
             raise CallError(1701, f"the inputs are {', '.join(names)}; given are {given}")
         ordered = (*arrays, *(named[name] for name in names[len(arrays) :]))
-        found = self._last = self.variants(shapes_of(names, ordered))
-        return found
+        shapes = shapes_of(names, ordered)
+        given = dict(zip(names, ordered, strict=True))
+        kinds = {port.name: port.type for port in self.inputs}
+        values: dict[str, Array] = {}
+        while True:
+            for name in self._deciding:
+                if name not in values and _may_decide(array := _array(name, given[name], kinds[name])):
+                    values[name] = array
+            try:
+                found = self._last = self.variants(shapes, values)
+            except FrontendError as error:
+                if not any(name not in self._deciding for name in error.decided_by):
+                    raise
+                self._deciding |= dict.fromkeys(error.decided_by)
+            else:
+                return found
+
+    @property
+    def deciding(self) -> tuple[str, ...]:
+        """Names of the inputs whose values decide what is compiled."""
+        return tuple(self._deciding)
 
     # -- of the last call's executable ---------------------------------------------------------------------------------
     @property
@@ -79,3 +109,25 @@ class PerShape:
     def explain(self) -> Explanation:
         """What was decided for the shapes of the last call."""
         return self.current.explain()
+
+
+def _array(name: str, argument: object, kind: TensorType) -> Array:
+    """What an input that decides is given. Raises `CallError` 1702 for another element type, 1709 for no array."""
+    try:
+        array: Array = np.asarray(argument)
+        if not hasattr(argument, "dtype"):
+            array = array.astype(kind.dtype.numpy, casting="same_kind")
+    except (TypeError, ValueError) as problem:
+        raise CallError(1709, f"input {name}: a {type(argument).__name__} is no array: {problem}", where=name) from None
+    if array.dtype != kind.dtype.numpy:
+        raise CallError(1702, f"input {name} is {kind.dtype}, the argument {array.dtype.name}", where=name)
+    text = f"input {name} is {kind}, the argument has the shape {array.shape}"
+    if array.ndim != kind.rank:
+        raise CallError(1704, text, where=name)
+    if any(e.is_constant and e != s for e, s in zip(kind.shape, array.shape, strict=True)):
+        raise CallError(1705, text, where=name)
+    return array
+
+
+def _may_decide(array: Array) -> bool:
+    return array.size <= (MOST_INTEGERS if array.dtype.kind in "biu" else MOST_NUMBERS)

@@ -1,4 +1,4 @@
-"""Executables of one model for exact shapes, compiled when a call first needs them, the least recently used dropped."""
+"""Executables of one model for exact shapes and values, compiled when first needed, the least recently used dropped."""
 
 from __future__ import annotations
 
@@ -14,7 +14,15 @@ from tilework.errors import TileworkError
 if TYPE_CHECKING:
     from tilework.runtime.executable import Executable
 
+Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
+
 Shapes: TypeAlias = "tuple[tuple[str, tuple[int, ...]], ...]"
+
+Held: TypeAlias = "tuple[tuple[str, str, tuple[int, ...], bytes], ...]"
+"""What inputs hold: name, element type, shape, bytes."""
+
+CompileFor: TypeAlias = "Callable[[Mapping[str, tuple[int, ...]], Mapping[str, Array]], Executable]"
+"""Compiles for the shape of every input by name, and for what some inputs hold."""
 
 KEPT = 16
 """Variants that are kept."""
@@ -27,23 +35,25 @@ class ShapeVariants:
     hold run code for their very shapes instead. Threads: any thread may ask; compilations are one at a time.
     """
 
-    def __init__(self, compile_for: Callable[[Mapping[str, tuple[int, ...]]], Executable], limit: int = KEPT) -> None:
-        """`compile_for` compiles for the shape of every input by name; raises `TileworkError` for shapes that the model
-        does not allow.
-        """
+    def __init__(self, compile_for: CompileFor, limit: int = KEPT) -> None:
+        """`compile_for` raises `TileworkError` for what the model does not allow."""
         self._compile_for = compile_for
         self._limit = limit
         self._lock = threading.Lock()
-        self._found: OrderedDict[Shapes, Executable | TileworkError] = OrderedDict()
+        self._found: OrderedDict[tuple[Shapes, Held], Executable | TileworkError] = OrderedDict()
 
-    def __call__(self, shapes: Mapping[str, tuple[int, ...]]) -> Executable:
-        """The executable for these shapes. Raises what `compile_for` raises, also when asked again."""
-        key = tuple(sorted(shapes.items()))
+    def __call__(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array] | None = None) -> Executable:
+        """The executable for these shapes and values. Raises what `compile_for` raises, also when asked again."""
+        held = dict(values or {})
+        key = (
+            tuple(sorted(shapes.items())),
+            tuple(sorted((name, array.dtype.name, array.shape, array.tobytes()) for name, array in held.items())),
+        )
         with self._lock:
             found = self._found.get(key)
             if found is None:
                 try:
-                    found = self._compile_for(dict(shapes))
+                    found = self._compile_for(dict(shapes), held)
                 except TileworkError as error:
                     found = error
                 self._found[key] = found
@@ -57,7 +67,7 @@ class ShapeVariants:
     @property
     def shapes(self) -> tuple[dict[str, tuple[int, ...]], ...]:
         """The shapes that variants are kept for."""
-        return tuple(dict(key) for key, found in self._found.items() if not isinstance(found, TileworkError))
+        return tuple(dict(key) for (key, _), found in self._found.items() if not isinstance(found, TileworkError))
 
 
 def shapes_of(names: tuple[str, ...], arguments: tuple[Any, ...]) -> dict[str, tuple[int, ...]]:

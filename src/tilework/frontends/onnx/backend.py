@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
-from tilework.compiler.compile import compile_graph
+from tilework.compiler.options import CompileOptions
 from tilework.errors import UsageError
-from tilework.frontends.onnx.importer import import_model
+from tilework.frontends.onnx.compiled import compile_model
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
+from tilework.runtime.per_shape import PerShape
 
 if TYPE_CHECKING:
     from onnx import ModelProto
 
 
 class Prepared:
-    """A compiled model; `run` takes the inputs in the model's order and returns the outputs."""
+    """A compiled model; `run` takes the inputs in the model's order, or by name, and returns the outputs."""
 
-    def __init__(self, executable: Executable) -> None:
+    def __init__(self, executable: Executable | PerShape) -> None:
         self.executable = executable
 
-    def run(self, inputs: Sequence[Any], **options: Any) -> tuple[Any, ...]:
+    def run(self, inputs: Sequence[Any] | Mapping[str, Any], **options: Any) -> tuple[Any, ...]:
         """The outputs for some inputs. Options of the protocol mean nothing here."""
         del options
-        return tuple(self.executable(*inputs))
+        return tuple(self.executable(**inputs) if isinstance(inputs, Mapping) else self.executable(*inputs))
 
 
 def supports_device(device: str) -> bool:
@@ -42,9 +43,11 @@ def prepare(model: ModelProto, device: str = "CPU", context: Context | None = No
     del options
     if not supports_device(device):
         raise UsageError(1002, f"device is {device!r}", hint="use 'CPU'")
-    return Prepared(compile_graph(import_model(model), context=context))
+    return Prepared(compile_model(model, None, CompileOptions(), context))
 
 
-def run_model(model: ModelProto, inputs: Sequence[Any], device: str = "CPU", **options: Any) -> tuple[Any, ...]:
+def run_model(
+    model: ModelProto, inputs: Sequence[Any] | Mapping[str, Any], device: str = "CPU", **options: Any
+) -> tuple[Any, ...]:
     """Compile a model and run it once."""
     return prepare(model, device, **options).run(inputs)

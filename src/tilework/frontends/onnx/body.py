@@ -36,6 +36,10 @@ if TYPE_CHECKING:
 class Missing(Enum):
     """Why a name has no value: its node could not be imported (its readers are skipped silently), or an optional input
     of a function was left out.
+DECIDED_BY_VALUES = frozenset({1116, 1120, 1126})
+"""Codes of faults that there may be none of once the values of operands are known."""
+
+
     """
 
     FAILED = "failed"
@@ -46,18 +50,22 @@ Scope = dict[str, "Operand | Missing"]
 
 
 class BodyImporter:
-    """One import of a model; `faults` holds what went wrong, after `whole`."""
+    """One import of a model; `faults` and `decided_by` hold what went wrong, after `whole`."""
 
     def __init__(self, model: LoadedModel, symbols: SymbolTable) -> None:
         self.faults: list[Fault] = []
         self._model = model
         self._symbols = symbols
         self._functions = model_functions(model.proto)
+        self.structures: tuple[Structure, ...] = ()
+        """What each output is beside its tensors; the graph's outputs are all their tensors in order."""
+        self.decided_by: list[str] = []
+        """Inputs of the model whose values would decide what faults say is not known."""
         self._depth = 0
         self._builder = GraphBuilder(model.proto.graph.name or "model")
         self._emitter = Emitter(self._builder, symbols)
 
-    def whole(self, inputs: Sequence[DeclaredInput], shapes_hold: bool) -> Graph:
+    def whole(self, inputs: Sequence[DeclaredInput], shapes_hold: bool, values: Mapping[str, Array]) -> Graph:
         """The model's graph; meaningless where `faults` is not empty afterwards.
 
         `shapes_hold`: constant extents follow from the model alone, so that declared ones may be held against them.
@@ -68,7 +76,12 @@ class BodyImporter:
             shape: list[Dim] = []
             for extent in declared.shape:
                 shape.append(dim(extent) if isinstance(extent, int) else self._symbols.free(extent.key, extent.stem))
-            scope[declared.name] = from_value(declared.name, self._builder.input(declared.name, declared.dtype, *shape))
+            value = self._builder.input(declared.name, declared.dtype, *shape)
+            known = values.get(declared.name)
+            if known is None:
+                scope[declared.name] = from_value(declared.name, value)
+            else:
+                scope[declared.name] = from_array(declared.name, known)
         self._constants(proto, scope)
         self._run(proto.node, scope, opsets(self._model.proto))
         for value in proto.output:
@@ -102,11 +115,22 @@ class BodyImporter:
             except VerificationError as error:
                 self._failed(node, scope, [Fault(1119, where, fault.message) for fault in error.faults])
             except TileworkError as error:
+                self._not_known(fault, node, scope)
                 self._failed(node, scope, [Fault(1119, where, error.message)])
 
     def _failed(self, node: NodeProto, scope: Scope, faults: Sequence[Fault] = ()) -> None:
         self.faults.extend(faults)
         scope.update((name, Missing.FAILED) for name in node.output)
+    def _not_known(self, fault: NodeFault, node: NodeProto, scope: Scope) -> None:
+        """Remember the inputs whose values would decide what a fault says is known only when the model runs."""
+        if fault.code not in DECIDED_BY_VALUES:
+            return
+        unknown = fault.unknown or [found for name in node.input if isinstance(found := scope.get(name), Operand)]
+        values = [operand.value for operand in unknown if operand.value is not None]
+        for name in self._emitter.inputs_behind(values):
+            if name not in self.decided_by:
+                self.decided_by.append(name)
+
 
     # -- one node ------------------------------------------------------------------------------------------------------
     def _node(self, proto: NodeProto, scope: Scope, where: str, versions: Mapping[str, int]) -> None:

@@ -14,7 +14,7 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.operand import Operand
 from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.unify import Unified, equal, require_equal
-from tilework.graph.graph import Array, Value
+from tilework.graph.graph import Array, Graph, Value, captured
 from tilework.ops.builder import GraphBuilder
 from tilework.ops.registry import operator as find_operator
 
@@ -41,6 +41,28 @@ class Emitter:
 
     # -- values --------------------------------------------------------------------------------------------------------
     def emit(self, operand: Operand) -> Value:
+    def inputs_behind(self, values: Sequence[Value]) -> list[str]:
+        """Names of the model's inputs that some values are computed from."""
+        emitters: list[Emitter] = [self]
+        while emitters[-1].around is not None:
+            emitters.append(emitters[-1].around)
+        makers = {made.name: node for emitter in emitters for node in emitter.builder.nodes for made in node.outputs}
+        names = {value.name for value in emitters[-1].builder.inputs}
+        found: dict[str, None] = {}
+        seen: set[str] = set()
+        left = [value.name for value in values]
+        while left:
+            name = left.pop()
+            if name in seen:
+                continue
+            seen.add(name)
+            if name in names:
+                found[name] = None
+            maker = makers.get(name)
+            if maker is not None:
+                left.extend((*maker.inputs, *(outer for graph in maker.subgraphs for outer in captured(graph))))
+        return list(found)
+
         """The graph value of an operand: made on first need, so that what only shapes need never enters the graph."""
         if operand.value is not None:
             return operand.value

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
-from typing import Literal
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Literal, TypeAlias
 
 from tilework.dims import Extreme, dim
 from tilework.errors import Fault, FrontendError, TileworkError, UsageError
@@ -16,7 +16,7 @@ from tilework.frontends.onnx.signature import DeclaredInput, declared_inputs, gi
 from tilework.frontends.onnx.source import LoadedModel, Source, load
 from tilework.frontends.onnx.symbols import NearPositions, SymbolTable
 from tilework.frontends.onnx.unify import Unified
-from tilework.graph.graph import Graph, walk
+from tilework.graph.graph import Array, Graph, walk
 from tilework.graph.types import TensorType
 
 Check = Literal["own", "auto", "full"]
@@ -28,7 +28,13 @@ MOST_RESTARTS = 1000
 """Times that an import starts again after learning that a free dimension has one value or equals another."""
 
 
-def import_model(source: Source, shapes: Mapping[str, Sequence[int]] | None = None, *, check: Check = "auto") -> Graph:
+def import_model(
+    source: Source,
+    shapes: Mapping[str, Sequence[int]] | None = None,
+    *,
+    check: Check = "auto",
+    values: Mapping[str, Array] | None = None,
+) -> Graph:
     """Import an ONNX model.
 
     Dimensions that the model leaves free become symbols (one per name in the model); shape arithmetic is evaluated on
@@ -57,10 +63,34 @@ def import_model(source: Source, shapes: Mapping[str, Sequence[int]] | None = No
         raise UsageError(1002, text, hint="write shapes={'x': (1, 3, 224, 224)}")
     model = load(source)
     try:
-        return _import(model, dict(shapes or {}), check)
+        return _import(model, dict(shapes or {}), check, values or {})
     except UnicodeDecodeError:
         raise _error(model, [Fault(1103, "model", "a name in it is no UTF-8 text")], check) from None
     except RecursionError:
+    graph, structures = _import_parts(model, shapes, check, values)
+    faults = [
+        Fault(1115, f"output {output.name}", f"it is {kind}, not a tensor")
+        for output, kind in zip(model.proto.graph.output, structures, strict=True)
+        if kind != TENSOR
+    ]
+    if faults:
+        raise _error(model, faults, "own")
+    return graph
+
+
+def import_parts(
+    source: Source, values: Mapping[str, Array] | None = None
+) -> tuple[Graph, tuple[Structure, ...]]:
+    """As `import_model`, for models whose outputs may be sequences and optionals.
+
+    The graph's outputs are the tensors of all outputs in order; with it comes what each of the model's outputs is.
+    """
+    return _import_parts(load(source), {}, "auto", values)
+
+
+def _import_parts(
+    model: LoadedModel, shapes: Mapping[str, Sequence[int]] | None, check: Check, values: Mapping[str, Array] | None
+) -> _Imported:
         raise _error(model, [Fault(1104, "model", "expressions or subgraphs are nested too deep")], check) from None
 
 
@@ -78,7 +108,9 @@ def input_types(source: Source) -> tuple[tuple[str, TensorType], ...]:
     return tuple(found)
 
 
-def _import(model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Check) -> Graph:
+def _import(
+    model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Check, values: Mapping[str, Array]
+) -> _Imported:
     faults = structural_faults(model.proto)
     if faults:
         raise _error(model, faults, check)
@@ -94,16 +126,16 @@ def _import(model: LoadedModel, shapes: Mapping[str, Sequence[int]], check: Chec
         raise _error(model, faults, "own")
     near = NearPositions(ALWAYS_NEAR)
     try:
-        graph = _settled(model, inputs, dict(given), near)
+        settled = _settled(model, inputs, dict(given), near, values)
     except FrontendError:
         if not near.passed_over:
             raise
         # extents with minima and maxima in them may be what did not fit
-        return _settled(model, inputs, given, NearPositions(NearPositions.WIDEST))
-    if near.passed_over and _assumed(graph):
+        return _settled(model, inputs, given, NearPositions(NearPositions.WIDEST), values)
+    if near.passed_over and _assumed(settled[0]):
         with contextlib.suppress(FrontendError):
-            wide = _settled(model, inputs, dict(given), NearPositions(NearPositions.WIDEST))
-            if _assumed(wide) < _assumed(graph):
+            wide = _settled(model, inputs, dict(given), NearPositions(NearPositions.WIDEST), values)
+            if _assumed(wide[0]) < _assumed(settled[0]):
                 return wide
     return graph
 
@@ -114,16 +146,20 @@ def _assumed(graph: Graph) -> int:
 
 
 def _settled(
-    model: LoadedModel, inputs: Sequence[DeclaredInput], given: dict[str, int | str], near: NearPositions
-) -> Graph:
+    model: LoadedModel,
+    inputs: Sequence[DeclaredInput],
+    given: dict[str, int | str],
+    near: NearPositions,
+    values: Mapping[str, Array],
+) -> _Imported:
     """Import again and again until nothing more is learnt of the free dimensions."""
     bounds: dict[str, tuple[float, float]] = {}
-    shapes_hold = not given
+    shapes_hold = not given and not values
     for _ in range(MOST_RESTARTS):
         symbols = SymbolTable(given, bounds, near)
         try:
             importer = BodyImporter(model, symbols)
-            graph = importer.whole(inputs, shapes_hold)
+            graph = importer.whole(inputs, shapes_hold, values)
         except Unified as learnt:
             value = learnt.value if isinstance(learnt.value, int) else symbols.key(learnt.value)
             given[symbols.key(learnt.symbol)] = value
@@ -135,7 +171,7 @@ def _settled(
         except TileworkError as error:
             raise _error(model, [Fault(error.code, error.where or "model", error.message)], "own") from error
         if importer.faults:
-            raise _error(model, importer.faults, "own")
+            raise _error(model, importer.faults, "own", importer.decided_by)
         if dict(symbols.bounds) != bounds and _has_extremes(graph):
             bounds = dict(symbols.bounds)  # the bounds found on the way decide what was left open before them
             continue
@@ -159,7 +195,9 @@ _DAMAGE = frozenset({1103, 1104, 1108, 1109, 1112, 1113, 1114, 1117})
 """Codes after which ONNX's own checker is asked too."""
 
 
-def _error(model: LoadedModel, faults: Sequence[Fault], check: Check) -> FrontendError:
+def _error(
+    model: LoadedModel, faults: Sequence[Fault], check: Check, decided_by: Iterable[str] = ()
+) -> FrontendError:
     """One error with every fault; its code is the first one's."""
     listed = list(dict.fromkeys(faults))
     if check != "own" and any(fault.code in _DAMAGE for fault in listed):
@@ -167,4 +205,5 @@ def _error(model: LoadedModel, faults: Sequence[Fault], check: Check) -> Fronten
         if words is not None:
             listed.append(Fault(1122, "onnx.checker", words))
     count = f"{len(listed)} fault{'s' if len(listed) != 1 else ''}"
-    return FrontendError(listed[0].code, f"{model.called} cannot be imported: {count}", faults=listed)
+    text = f"{model.called} cannot be imported: {count}"
+    return FrontendError(listed[0].code, text, faults=listed, decided_by=decided_by)

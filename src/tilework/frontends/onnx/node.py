@@ -11,6 +11,7 @@ from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.folding import known_array
 from tilework.frontends.onnx.operand import DimArray, Operand
 from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.tensors import to_array
@@ -79,11 +80,14 @@ class OnnxNode:
     def known(self, position: int, what: str) -> DimArray:
         """An input as an array of dims, any rank; `NodeFault` 1116 where it is known only when the model runs."""
         operand = self.operand(position)
+        if operand.known() is None:
+            known_array(operand, self.emit)
         found = operand.known()
         if found is None:
             if not (operand.dtype.is_integer or operand.dtype.kind == "boolean"):
                 raise NodeFault(1119, f"{what} must hold integers, it is {operand}")
-            raise NodeFault(1116, f"{what} ({operand.name!r}) depends on values known only when the model runs")
+            text = f"{what} ({operand.name!r}) depends on values known only when the model runs"
+            raise NodeFault(1116, text, [operand])
         return found
 
     def one(self, position: int, what: str) -> Dim:
@@ -105,9 +109,10 @@ class OnnxNode:
     def array(self, position: int, what: str) -> Array:
         """An input that must be a constant."""
         operand = self.operand(position)
-        if operand.array is None:
-            raise NodeFault(1116, f"{what} ({operand.name!r}) must be a constant")
-        return operand.array
+        found = known_array(operand, self.emit)
+        if found is None:
+            raise NodeFault(1116, f"{what} ({operand.name!r}) must be a constant", [operand])
+        return found
 
     def number_input(self, position: int, what: str) -> float:
         """An input that must be a constant of one number."""

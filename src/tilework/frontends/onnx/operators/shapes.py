@@ -183,7 +183,8 @@ def _even_parts(node: OnnxNode, extent: Dim, count: int) -> list[Dim]:
 def _dropout(node: OnnxNode) -> tuple[Result | None, ...]:
     """Inference: the input itself, and a mask that keeps everything."""
     if node.has(2) and node.constant_number(2) is None:
-        raise NodeFault(1116, "whether it drops ('training_mode') is known only when the model runs")
+        text = "whether it drops ('training_mode') is known only when the model runs"
+        raise NodeFault(1116, text, [node.operand(2)])
     if node.has(2) and node.constant_number(2) and node.constant_number(1) != 0:
         raise NodeFault(1123, "dropout in training mode is not supported; inference is")
     operand = node.operand(0)

@@ -1,0 +1,50 @@
+"""`compile_model`: an ONNX model becomes an executable, for all sizes where one graph serves them.
+
+Where the graph depends on sizes or on what inputs hold (axes, shapes, pads that a caller gives), each combination is
+compiled at its first call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from tilework.compiler.compile import compile_graph
+from tilework.compiler.options import CompileOptions
+from tilework.errors import FrontendError
+from tilework.frontends.onnx.importer import import_model, input_types
+from tilework.frontends.onnx.source import Source
+from tilework.graph.graph import Array
+from tilework.runtime.context import Context
+from tilework.runtime.executable import Executable
+from tilework.runtime.per_shape import PerShape
+from tilework.runtime.variants import ShapeVariants
+
+_ON_SIZES = frozenset({1116, 1120, 1121, 1126})
+"""Faults of a model that it may not have once sizes or values are given."""
+
+
+def compile_model(
+    source: Source,
+    shapes: Mapping[str, Sequence[int]] | None,
+    options: CompileOptions,
+    context: Context | None,
+) -> Executable | PerShape:
+    """Compile a model. Arguments and errors as `tilework.compile`."""
+
+    def compile_for(exact: Mapping[str, Sequence[int]], values: Mapping[str, Array]) -> Executable:
+        graph = import_model(source, {**exact, **(shapes or {})}, values=values)
+        return compile_graph(graph, options, context)
+
+    try:
+        graph = import_model(source, shapes)
+    except FrontendError as error:
+        if not error.faults or any(fault.code not in _ON_SIZES for fault in error.faults):
+            raise
+        types = input_types(source)
+        if not error.decided_by and all(extent.is_constant for _, kind in types for extent in kind.shape):
+            raise
+        return PerShape(types, error, compile_for)
+    executable = compile_graph(graph, options, context)
+    if graph.symbols:
+        executable.variants = ShapeVariants(compile_for)
+    return executable
