@@ -93,7 +93,7 @@ def lower_graph(
         block = block_of(DistinctNames().run(graph))
         found = tuple(block.regions())
     with stages("kernels"):
-        needed = tuple(region for region in found if not is_view(region.operators))
+        needed = tuple(region for region in found if not is_view(region))
         kernels = {k.region.name: k for k in region_kernels(needed, machine, options, ready)}
         rows = RowKernels(machine, numerics(options.numerics), options.checked)
         planned = planned_block(block, kernels, rows)

@@ -5,30 +5,49 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText
 from tilework.compiler.control import ByteClasses, control_steps, share_bytes
 from tilework.compiler.kernels import RegionKernel
 from tilework.compiler.origins import fault_origins, origin_of
 from tilework.compiler.plan_items import PlanBlock, PlanControl, PlanItem
 from tilework.compiler.stacking import ProgramKernel
-from tilework.dims import Dim, dim, symbol_bounds
+from tilework.dims import Dim, Symbol, dim, symbol_bounds
 from tilework.errors import CodegenError, GraphError
-from tilework.graph.graph import Constant, Graph, Value, node_location
+from tilework.graph.graph import Constant, Graph, Node, Value, node_location
 from tilework.loops.program import LoopProgram
 from tilework.ops.registry import operator
-from tilework.plan.buffers import Arena, ArenaPlace, ConstantPlace, InputPlace, OutputPlace, Place, PlanBuffer
+from tilework.plan.buffers import (
+    Arena,
+    ArenaPlace,
+    ConstantPlace,
+    InputPlace,
+    MeasuredPlace,
+    OutputPlace,
+    Place,
+    PlanBuffer,
+)
 from tilework.plan.guard import Guard
 from tilework.plan.plan import Plan, PlanInput, PlanOutput, Segment, input_bindings
-from tilework.plan.steps import CopyStep, KernelStep, Step, walk
+from tilework.plan.steps import Allocate, Check, CopyStep, KernelStep, Reading, Step, measured_by, walk
 
 ARENA = "arena"
 ALIGNMENT = 64
 """Bytes to which arena buffers are aligned: a cache line, and a vector of the widest machine."""
 
 
-def is_view(kernel_or_nodes: tuple[str, ...]) -> bool:
-    """Whether a region of these operators only gives its operand another shape."""
-    return len(kernel_or_nodes) == 1 and operator(kernel_or_nodes[0]).view
+def is_view(region: Region) -> bool:
+    """Whether a region only gives its operand another shape, and so can be the same bytes.
+
+    Memory of a size that the call measures is allocated by that size: what is only assumed to be as large is copied.
+    """
+    if len(region.nodes) != 1 or not operator(region.root.operator).view:
+        return False
+    source, result = region.values[region.root.inputs[0]].tensor, region.root.output.tensor
+    if source.size == result.size:
+        return True
+    names = source.size.names() | result.size.names()
+    return not any(symbol.measured and symbol.name in names for symbol in region.symbols)
 
 
 def build_plan(block: PlanBlock) -> tuple[Plan, dict[str, Constant]]:
@@ -67,6 +86,12 @@ class _Planner:
         self.copies: dict[int, str] = {}
         """The buffer that the copy into each copied output writes."""
         self.shared = {self.classes.of(name) for name in self.classes.first}
+        self.measured = {symbol.name for symbol in self._symbols() if symbol.measured}
+        self.allocated: set[str] = set()
+        """The memories that a step allocates by now."""
+        self.read = {name for inner in _blocks(block) for name in inner.graph.outputs}
+        for inner in _blocks(block):
+            self.read.update(name for node in inner.graph.nodes for name in node.inputs)
 
     def _share(self, block: PlanBlock) -> None:
         for item in block.items:
@@ -94,7 +119,9 @@ class _Planner:
         named = zip(graph.outputs, _distinct(graph.outputs), strict=True)
         outputs = tuple(self._output(position, name, shown) for position, (name, shown) in enumerate(named))
         bindings = input_bindings(inputs)
-        unbound = {s.name for s in graph.symbols if not s.measured} - {b.symbol for b in bindings}
+        known = self._symbols()
+        bound = {b.symbol for b in bindings} | {m for _, step in walk(tuple(self.steps)) for m in measured_by(step)}
+        unbound = {s.name for s in known} - bound
         used = {name for b in self.buffers.values() for d in b.shape for name in d.names()}
         kernels = [step for _, step in walk(tuple(self.steps)) if isinstance(step, KernelStep)]
         used |= {name for s in kernels for d in s.symbols for name in d.names()}
@@ -103,7 +130,7 @@ class _Planner:
                 1653, f"no input's shape gives the symbol {min(unbound & used)} its value",
                 hint="fix that dimension when compiling (shapes=...)",
             )  # fmt: skip
-        symbols = tuple(s for s in graph.symbols if s.name not in unbound)
+        symbols = tuple(s for s in known if s.name not in unbound)
         return Plan(
             graph.name, inputs, outputs, tuple(self.buffers.values()), (Segment("captured", tuple(self.steps)),),
             symbols, bindings, self._guards(), (Arena(ARENA, "host", Dim(), ALIGNMENT),),
@@ -137,9 +164,16 @@ class _Planner:
                 self._check_alias(position, base, policy.of)
             elif policy.kind == "fresh" and base in self.places:
                 copied.append((position, name))
-            elif policy.kind == "fresh":
+            elif policy.kind == "fresh" and self._fills(base, name):
                 self.places[base] = OutputPlace(position)
+            elif policy.kind == "fresh":
+                copied.append((position, name))
         return copied, changed
+
+    def _fills(self, base: str, name: str) -> bool:
+        """Whether a value is all that its first bytes hold, and is not what a loop lets grow."""
+        held, shown = self.values[base].tensor, self.graph.values[name].tensor
+        return held.size == shown.size or not (held.size.names() | shown.size.names()) & self.measured
 
     def _check_alias(self, position: int, base: str, of: int) -> None:
         """An output that is an input's memory must be what that memory holds at the end."""
@@ -163,12 +197,17 @@ class _Planner:
         found: list[PlanItem] = []
         for item in reversed(self.block.items):
             if isinstance(item, Value):
+                found.append(item)
                 continue
+            measures = False
             if isinstance(item, RegionKernel):
                 results, operands = item.region.outputs, [value.name for value in item.region.inputs]
+                root = item.region.root
+                measures = bool(operator(root.operator).measured(root.attributes))
+                operands += root.inputs if measures else ()
             else:
                 results, operands = item.control.node.outputs, list(item.control.outside)
-            if any(self.classes.of(value.name) in read for value in results):
+            if measures or any(self.classes.of(value.name) in read for value in results):
                 read.update(self.classes.of(name) for name in operands)
                 found.append(item)
         return found[::-1]
@@ -177,6 +216,8 @@ class _Planner:
         for item in items:
             if isinstance(item, RegionKernel):
                 self._kernel(item, graph)
+            elif isinstance(item, Value):
+                self._check([graph.producers[item.name]], graph)
             elif isinstance(item, PlanControl):
                 self.steps.extend(control_steps(self, item))
 
@@ -195,8 +236,27 @@ class _Planner:
     def temporary(self, stem: str, like: PlanBuffer) -> PlanBuffer:
         """A new arena buffer of the same shape."""
         name = self._fresh(stem)
-        made = self.buffers[name] = PlanBuffer(name, like.shape, like.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)
+        made = self.buffers[name] = PlanBuffer(name, like.shape, like.dtype, "host", self._place(like.shape), ALIGNMENT)
         return made
+
+    def allocate(self, names: Iterable[str], origin: str) -> None:
+        """Allocate buffers before they are written, those whose sizes the call measures."""
+        buffers = [self.buffers[name] for name in names]
+        late = [b for b in buffers if self._is_late(b) and b.memory not in self.allocated]
+        if late:
+            self.allocated.update(buffer.memory for buffer in late)
+            self.steps.append(Allocate(f"allocate {late[0].name}", (), tuple(b.name for b in late), origin=origin))
+
+    def _is_late(self, buffer: PlanBuffer) -> bool:
+        """Whether a step allocates it: measured places, and outputs of measured size (`plan.needs_allocation`)."""
+        if isinstance(buffer.place, OutputPlace):
+            shape = self.graph.values[self.graph.outputs[buffer.place.position]].tensor.shape
+            return any(extent.names() & self.measured for extent in shape)
+        return isinstance(buffer.place, MeasuredPlace)
+
+    def _place(self, shape: Iterable[Dim]) -> Place:
+        """Where a new buffer lives: one whose size the call measures in memory of its own."""
+        return MeasuredPlace() if any(extent.names() & self.measured for extent in shape) else ArenaPlace(ARENA)
 
     def copied(self, source: PlanBuffer, target: PlanBuffer, origin: str) -> Step:
         """A step that copies all elements."""
@@ -233,8 +293,9 @@ class _Planner:
         found = self.buffers.get(value.name)
         if found is None:
             base = self.classes.of(value.name)
-            place = self.places.get(base) or ArenaPlace(ARENA)
-            alignment = ALIGNMENT if isinstance(place, (ArenaPlace, ConstantPlace)) else value.tensor.dtype.itemsize
+            place = self.places.get(base) or self._place(value.tensor.shape)
+            own = isinstance(place, (ArenaPlace, ConstantPlace, MeasuredPlace))
+            alignment = ALIGNMENT if own else value.tensor.dtype.itemsize
             alias = f"of {base}" if base in self.shared else ""
             found = PlanBuffer(value.name, value.tensor.shape, value.tensor.dtype, "host", place, alignment, alias)
             self.buffers[value.name] = found
@@ -256,6 +317,10 @@ class _Planner:
             self.packed[constant.digest] = constant
         arguments = [self._buffer(packed[value.name].value if value.name in packed else value).name for value in values]
         origin = origin_of(region.root)
+        self._measure(region, graph)
+        self._check(region.nodes, graph)
+        if operator(region.root.operator).measured(region.root.attributes) and region.root.output.name not in self.read:
+            return  # only the size is wanted
         step = self._call(region.name, item.kernel, item.program, arguments, origin)
         of_faults = fault_origins(region, item.kernel.faults)
         if any(one != origin for one in of_faults):
@@ -268,8 +333,11 @@ class _Planner:
         """A kernel's step, with workspaces behind its arguments."""
         for extra in kernel.signature.buffers[len(arguments) :]:
             made = self._fresh(f"{name}.{extra.name}")
-            self.buffers[made] = PlanBuffer(made, extra.shape, extra.dtype, "host", ArenaPlace(ARENA), ALIGNMENT)
+            place = self._place(extra.shape)
+            self.buffers[made] = PlanBuffer(made, extra.shape, extra.dtype, "host", place, ALIGNMENT)
             arguments.append(made)
+        accesses = zip(arguments, kernel.signature.buffers, strict=True)
+        self.allocate([argument for argument, formal in accesses if formal.access != "read"], origin)
         symbols = tuple(dim(symbol.name) for symbol in kernel.signature.symbols)
         return KernelStep(name, kernel.signature, tuple(arguments), symbols, program, origin=origin)
 
@@ -279,6 +347,8 @@ class _Planner:
         self.buffers[target] = PlanBuffer(
             target, value.tensor.shape, value.tensor.dtype, "host", OutputPlace(position), value.tensor.dtype.itemsize
         )
+        self._buffer(value)
+        self.allocate([target], name)
         self.steps.append(CopyStep(f"copy {position}", self._buffer(value).name, target, origin=name))
 
     def _output(self, position: int, name: str, shown: str) -> PlanOutput:
@@ -289,7 +359,10 @@ class _Planner:
         return PlanOutput(shown, value.tensor, buffer, self.signature.outputs[position])
 
     def _guards(self) -> tuple[Guard, ...]:
-        """Conditions on the symbols: what divides them, and what each operator needs for its indices to stay inside."""
+        """Conditions on the symbols: what divides them, and what each operator needs for its indices to stay inside.
+
+        Those on symbols that the call measures are checked when they have values (`_check`).
+        """
         found: list[Guard] = []
         bounds = symbol_bounds(self.graph.symbols)
         for symbol in self.graph.symbols:
@@ -301,11 +374,48 @@ class _Planner:
                 operands = [inner.graph.values[name].type for name in node.inputs]
                 for needed in operator(node.operator).requirements(operands, node.attributes):
                     # what names the number of a trip holds by construction
-                    if needed.names() <= bounds.keys() and needed.bounds(bounds)[0] < 0:
+                    free = needed.names() <= bounds.keys() and not needed.names() & self.measured
+                    if free and needed.bounds(bounds)[0] < 0:
                         where = node_location(node)
                         message = f"{where} needs {needed} >= 0 (another compilation may serve: give `shapes`)"
                         found.append(Guard(needed, "nonnegative", message))
         return tuple(found)
+
+    def _symbols(self) -> tuple[Symbol, ...]:
+        """The symbols of the graph and those that are measured inside its subgraphs."""
+        found = {symbol.name: symbol for symbol in self.graph.symbols}
+        for inner in _blocks(self.block):
+            found.update((symbol.name, symbol) for symbol in inner.graph.symbols if symbol.measured)
+        return tuple(found.values())
+
+    def _measure(self, region: Region, graph: Graph) -> None:
+        """Bind the symbols that a region's root takes from its operands."""
+        root = region.root
+        wanted = operator(root.operator).measured(root.attributes)
+        readings = tuple(
+            Reading(symbol, self._buffer(graph.values[root.inputs[place]]).name) for symbol, place in wanted.items()
+        )
+        if readings:
+            self.steps.append(Allocate(f"measure {', '.join(wanted)}", readings, origin=origin_of(root)))
+
+    def _check(self, nodes: Iterable[Node], graph: Graph) -> None:
+        """End the call where a size that it measured is not what an operator needs."""
+        bounds = symbol_bounds(graph.symbols)
+        fixed = {symbol.name for symbol in self.graph.symbols}
+        guards: list[Guard] = []
+        for node in nodes:
+            if node.subgraphs:
+                continue
+            for needed in operator(node.operator).requirements(
+                [graph.values[name].type for name in node.inputs], node.attributes
+            ):
+                names = needed.names()
+                if names & self.measured and names <= fixed | self.measured and needed.bounds(bounds)[0] < 0:
+                    text = f"{node_location(node)} needs {needed} >= 0, which the values decide"
+                    guards.append(Guard(needed, "nonnegative", text))
+        if guards:
+            where = guards[0].message.split(" needs ")[0]
+            self.steps.append(Check(f"check {where}", tuple(guards), origin=where))
 
 
 def _blocks(block: PlanBlock) -> Iterator[PlanBlock]:

@@ -64,8 +64,8 @@ def _reader_region(graph: Graph, node: Node, root_of: dict[str, Node]) -> Node |
 
 
 def _may_join(graph: Graph, node: Node, root: Node) -> bool:
-    if operator(root.operator).view:
-        return False
+    if operator(root.operator).view or operator(root.operator).measured(root.attributes):
+        return False  # what a size is measured from is stored
     if _reduces_rows(graph, node, root):
         return True
     if not is_map(node):

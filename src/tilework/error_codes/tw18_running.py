@@ -17,4 +17,14 @@ CODES: Mapping[int, CodeInfo] = {
         "A checked build found an access outside its buffer.",
         "Correct the index of a computation of your own; else report it: a schedule or the lowering is wrong.",
     ),
+    1803: CodeInfo(
+        "sizes that data decide do not fit",
+        "Sizes that values decided while the model ran are not what an operation needs: not equal, or too small.",
+        "Correct the data, or the model; the message names the operation.",
+    ),
+    1804: CodeInfo(
+        "branch without a meaning",
+        "The condition chose a branch whose operations do not fit together at these sizes.",
+        "Correct the model, or give inputs for which it takes the other branch; the message says what does not fit.",
+    ),
 }

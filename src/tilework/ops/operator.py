@@ -105,6 +105,10 @@ class Operator(ABC):
             raise TypeFaults([Fault(1228, "", f"{self.name} takes no subgraphs, it has {len(subgraphs)}")])
         return self.infer(operands, attributes)
 
+    def measured(self, attributes: Mapping[str, Attribute]) -> Mapping[str, int]:
+        """Symbols that are bound before it runs, and the operand whose only element is the value of each."""
+        return {}
+
     def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
         """Dims that must be >= 0 when it runs, and that types alone do not decide (a symbolic slice within its tensor).
 

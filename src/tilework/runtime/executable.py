@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,14 +15,15 @@ from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim, total
 from tilework.error_codes import CODES
 from tilework.errors import CallError, CodegenError, OutOfMemoryError, RunError, TileworkError
-from tilework.graph.types import TensorType
+from tilework.graph.types import OpaqueType, TensorType
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
-from tilework.plan.steps import KernelStep, LibraryStep, Step
+from tilework.plan.steps import Allocate, Carry, Check, KernelStep, LibraryStep, Step
 from tilework.runtime.context import Context
 from tilework.runtime.frame import ERROR_SLOT, Frame
 from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
+from tilework.runtime.measured import Allocations, MeasuredSizes, OutputMaker
 from tilework.runtime.memory import Block
 from tilework.runtime.shapes import dim_function, shape_function
 from tilework.runtime.variants import ShapeVariants, shapes_of
@@ -29,16 +31,19 @@ from tilework.runtime.variants import ShapeVariants, shapes_of
 HOLD_LOCK_BELOW = 20_000
 """Operations plus bytes of a call below which the interpreter's lock is kept: handing it over would take longer."""
 
-_OTHER_SIZES = (1705, 1706, 1707)
+OTHER_SIZES = (1705, 1706, 1707)
 """Refusals of sizes that a compilation for these very sizes may serve."""
 
 
 @dataclass(frozen=True)
 class Port:
-    """An input or output as the user knows it. Dimensions are integers or expressions in the model's own symbols."""
+    """An input or output as the user knows it. Dimensions are integers or expressions in the model's own symbols.
+
+    Strings and maps, which black boxes take or return, have an opaque type.
+    """
 
     name: str
-    type: TensorType
+    type: TensorType | OpaqueType
 
 
 @dataclass(frozen=True)
@@ -61,10 +66,11 @@ class StepTime:
 class _State:
     """What one call needs for itself; checked out for the call and handed back when it went well."""
 
-    __slots__ = ("arena", "arena_size", "frame")
+    __slots__ = ("allocations", "arena", "arena_size", "frame")
 
-    def __init__(self, frame: Frame) -> None:
+    def __init__(self, frame: Frame, allocations: Allocations | None) -> None:
         self.frame = frame
+        self.allocations = allocations
         self.arena: Block | None = None
         self.arena_size = -1
 
@@ -122,9 +128,18 @@ class Executable:
         slots = self._layout.symbols
         self._arena_bytes = dim_function(plan.arenas[0].bytes if plan.arenas else Dim(), slots)
         self._arena_slot = self._layout.arenas[plan.arenas[0].name] if plan.arenas else 0
-        self._work = dim_function(work, slots) if work is not None else None
+        self._measured = MeasuredSizes(plan, self._layout) if self._layout.allocator else None
+        measured = {symbol.name for symbol in plan.symbols if symbol.measured}
+        late = frozenset[int]() if self._measured is None else self._measured.positions
+        # how long a call takes whose sizes it decides itself is not known before
+        self._work = dim_function(work, slots) if work is not None and not measured else None
         self._output_bytes = dim_function(
-            total(output.type.bytes for output in plan.outputs if output.policy.kind == "fresh"), slots
+            total(
+                output.type.bytes
+                for position, output in enumerate(plan.outputs)
+                if output.policy.kind == "fresh" and position not in late
+            ),
+            slots,
         )
         self._shapes = tuple(shape_function(output.type.shape, slots) for output in plan.outputs)
         self._static_holding: bool | None = None
@@ -155,9 +170,15 @@ class Executable:
         if holding is None:
             holding = self._work is not None and self._work(frame.words) < HOLD_LOCK_BELOW
         native = self._context.native
+        late: dict[int, Array] | None = None
+        if state.allocations is not None:
+            late = {}
+            self._expect(state, self._gate_outputs(late))
         status = (native.run_holding if holding else native.run)(self._entry, frame.address)
         if status:
-            self._fail(frame, self._step(status))
+            self._fail(state, self._step(status))
+        if late is not None:
+            outputs = _completed(state, outputs, late)
         self._gate.finish(bound)
         self._states.append(state)
         return outputs
@@ -194,7 +215,12 @@ class Executable:
         results: list[CoreResult] = []
         taken: list[int] = []
         try:
-            for output, shape_of, slot in zip(self._plan.outputs, self._shapes, self._layout.outputs, strict=True):
+            late = frozenset[int]() if self._measured is None else self._measured.positions
+            listed = zip(self._plan.outputs, self._shapes, self._layout.outputs, strict=True)
+            for position, (output, shape_of, slot) in enumerate(listed):
+                if position in late:
+                    results.append(CoreResult(0, ()))
+                    continue
                 shape = shape_of(frame.words)
                 if output.policy.kind == "fresh":
                     size = int(np.prod(shape, dtype=object)) * output.type.dtype.itemsize
@@ -207,13 +233,23 @@ class Executable:
                     address = addresses[output.policy.of or 0] + start * output.type.dtype.itemsize
                 results.append(CoreResult(address, shape))
             self._prepare(state)
+
+            def make(position: int, shape: tuple[int, ...]) -> int:
+                size = math.prod(shape) * self._plan.outputs[position].type.dtype.itemsize
+                taken.append(allocator.allocate(max(size, 1), 64, "host"))
+                results[position] = CoreResult(taken[-1], shape)
+                return taken[-1]
+
+            self._expect(state, make)
             status = self._context.native.run(self._entry, frame.address)
             if status:
-                self._fail(frame, self._step(status))
+                self._fail(state, self._step(status))
         except BaseException:
             for address in taken:
                 allocator.release(address)
             raise
+        if state.allocations is not None:
+            state.allocations.memory.end()
         self._states.append(state)
         return tuple(results)
 
@@ -225,12 +261,16 @@ class Executable:
         frame = state.frame
         times: list[StepTime] = []
         values = self._symbol_values(frame)
-        for step, run in run_steps(self._plan, self._layout, frame, values, self._step_entries, self._context):
+        late: dict[int, Array] = {}
+        self._expect(state, self._gate_outputs(late))
+        memory = state.allocations.memory if state.allocations is not None else None
+        for step, run in run_steps(self._plan, self._layout, frame, values, self._step_entries, self._context, memory):
             start = time.perf_counter()
             status = run()
             times.append(StepTime(step.name, step.origin, time.perf_counter() - start))
             if status:
-                self._fail(frame, step)
+                self._fail(state, step)
+        outputs = _completed(state, outputs, late)
         self._gate.finish(bound)
         self._states.append(state)
         return outputs, tuple(times)
@@ -256,6 +296,8 @@ class Executable:
             state = self._states.pop()
             if state.arena is not None:
                 self._context.blocks.give(state.arena)
+            if state.allocations is not None:
+                state.allocations.memory.release()
 
     def __repr__(self) -> str:
         inputs, outputs = (", ".join(f"{p.name}: {p.type}" for p in ports) for ports in (self.inputs, self.outputs))
@@ -288,7 +330,7 @@ class Executable:
 
     def _variant(self, refusal: CallError, arrays: tuple[object, ...], named: Mapping[str, object]) -> Executable:
         """The executable for the very shapes of a refused call; raises the refusal where the model has none either."""
-        if self.variants is None or refusal.code not in _OTHER_SIZES:
+        if self.variants is None or refusal.code not in OTHER_SIZES:
             raise refusal
         try:
             return self.variants(shapes_of(self._gate.names, self._gate.order(arrays, named)))
@@ -306,7 +348,28 @@ class Executable:
         frame = Frame(self._layout.size, self._context.pool.address)
         for digest, slot in self._layout.constants.items():
             frame.words[slot] = self._constants[digest].ctypes.data
-        return _State(frame)
+        allocations = None
+        if self._measured is not None:
+            allocations = Allocations(self._measured, frame, self._context.blocks)
+        return _State(frame, allocations)
+
+    def _expect(self, state: _State, make: OutputMaker) -> None:
+        """Make ready for what the call allocates while it runs."""
+        if state.allocations is None:
+            return
+        limit = self._memory_limit
+        if limit is not None:
+            limit -= self._arena_bytes(state.frame.words) + self._output_bytes(state.frame.words)
+        state.allocations.memory.begin(make, limit)
+
+    def _gate_outputs(self, made: dict[int, Array]) -> OutputMaker:
+        """Makes numpy arrays, and keeps them in `made`."""
+
+        def make(position: int, shape: tuple[int, ...]) -> int:
+            made[position] = self._gate.measured(position, shape)
+            return made[position].ctypes.data
+
+        return make
 
     def _prepare(self, state: _State) -> None:
         """The arena for these sizes, a clean error word, and workers."""
@@ -346,7 +409,7 @@ class Executable:
     ) -> None:
         values: dict[str, int] = {}
         for binding in self._plan.bindings:
-            given = self.inputs[binding.position]
+            given = self._plan.inputs[binding.position]
             shape = dims[binding.position]
             if len(shape) != given.type.rank:
                 raise CallError(1704, f"{given.name} has rank {len(shape)}, not {given.type.rank}", where=given.name)
@@ -357,7 +420,7 @@ class Executable:
                 message = f"dimension {binding.dimension} of {given.name} is {shape[binding.dimension]}; {symbol}"
                 raise CallError(1705, message, where=given.name)
             values[binding.symbol] = value
-        for given, shape, step, address in zip(self.inputs, dims, strides, addresses, strict=True):
+        for given, shape, step, address in zip(self._plan.inputs, dims, strides, addresses, strict=True):
             expected = tuple(int(extent.evaluate(values)) for extent in given.type.shape)
             if len(shape) != len(expected):
                 raise CallError(1704, f"{given.name} has rank {len(shape)}, not {len(expected)}", where=given.name)
@@ -382,19 +445,39 @@ class Executable:
         steps = [step for _, step in self._plan.walk()]
         return steps[status - 1] if 0 < status <= len(steps) else None
 
-    def _fail(self, frame: Frame, step: Step | None) -> NoReturn:
+    def _fail(self, state: _State, step: Step | None) -> NoReturn:
         """Raise for a call that stopped at this step."""
-        error = frame.error
+        error = state.frame.error
         origin = (step.origin or step.name) if step is not None else self._plan.name
+        if state.allocations is not None and state.allocations.memory.error is not None:
+            reason = state.allocations.memory.error
+            if isinstance(reason, TileworkError):
+                reason.where = reason.where or origin
+            raise reason
         if error is None:
             raise RunError(1802, f"the call stopped at {origin} and gave no reason", where=origin)
         code, detail = error
+        if isinstance(step, Check):
+            raise RunError(code, step.guards[detail].message, where=origin)
+        if isinstance(step, (Allocate, Carry)):
+            readings = step.readings if isinstance(step, Allocate) else step.sizes
+            symbol = self._plan.symbol_named[readings[detail].symbol]
+            value = int(state.frame.words[self._layout.symbols[symbol.name]])
+            raise RunError(code, f"{symbol.name} = {value} was measured, but is {symbol}", where=origin)
         faults = step.kernel.faults if isinstance(step, (KernelStep, LibraryStep)) else ()
         if isinstance(step, KernelStep) and detail < len(step.fault_origins):
             origin = step.fault_origins[detail]
         title = CODES[code].title if code in CODES else "fault"
         statement = f": {faults[detail]}" if detail < len(faults) else ""
         raise RunError(code, f"{title} in {origin}{statement}", where=origin)
+
+
+def _completed(state: _State, outputs: tuple[Array | None, ...], late: Mapping[int, Array]) -> tuple[Array | None, ...]:
+    """The outputs with those that the call itself has made."""
+    if state.allocations is None:
+        return outputs
+    state.allocations.memory.end()
+    return tuple(late.get(position, output) for position, output in enumerate(outputs))
 
 
 def _dense(shape: Sequence[int]) -> tuple[int, ...]:

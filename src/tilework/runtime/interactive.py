@@ -5,13 +5,17 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Iterator, Mapping
 
+import numpy as np
+
 from tilework.codegen.cpu.driver import FrameLayout
 from tilework.errors import CodegenError
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, MeasuredPlace, OutputPlace, PlanBuffer
-from tilework.plan.plan import Plan
-from tilework.plan.steps import Branch, CopyStep, KernelStep, LibraryStep, Repeat, Step
+from tilework.plan.guard import Guard
+from tilework.plan.plan import Plan, needs_allocation
+from tilework.plan.steps import Allocate, Branch, Carry, Check, CopyStep, KernelStep, LibraryStep, Repeat, Sized, Step
 from tilework.runtime.context import Context
 from tilework.runtime.frame import ERROR_SLOT, FIRST_SLOT, Frame
+from tilework.runtime.measured import MeasuredMemory
 
 _COPIED = 1 << 24
 """Bytes copied at once: a few milliseconds, after which a signal is heard."""
@@ -24,12 +28,14 @@ def run_steps(
     symbols: Mapping[str, int],
     entries: Mapping[str, int],
     context: Context,
+    memory: MeasuredMemory | None = None,
 ) -> Iterator[tuple[Step, Callable[[], int]]]:
-    """Each step that is to run next, and the function that runs it (0: fine; else a fault is in the error word).
+    """Each step that is to run next, and the function that runs it (0: fine; else a fault is in the error word, or in
+    `memory`, where what steps allocate comes from).
 
     Raises `CodegenError` 1651 for a step that needs more than the host's memory.
     """
-    runner = _Runner(plan, layout, frame, dict(symbols), entries, context)
+    runner = _Runner(plan, layout, frame, dict(symbols), entries, context, memory)
     for segment in plan.segments:
         yield from runner.steps(segment.steps)
 
@@ -43,9 +49,10 @@ class _Runner:
         symbols: dict[str, int],
         entries: Mapping[str, int],
         context: Context,
+        memory: MeasuredMemory | None,
     ) -> None:
         self.plan, self.layout, self.frame = plan, layout, frame
-        self.symbols, self.entries, self.context = symbols, entries, context
+        self.symbols, self.entries, self.context, self.memory = symbols, entries, context, memory
         self.step_frame = Frame(FIRST_SLOT + 2, context.pool.address)
         """What the driver of one kernel reads: its address and its argument block follow the fixed slots."""
 
@@ -60,7 +67,7 @@ class _Runner:
             case ArenaPlace(arena=arena):
                 slot = self.layout.arenas[arena]
             case MeasuredPlace():
-                raise CodegenError(1651, f"{buffer.name} is allocated during the call")
+                slot = self.layout.measured[buffer.memory]
         return int(self.frame.words[slot]) + int(buffer.offset.evaluate(self.symbols))
 
     def steps(self, steps: tuple[Step, ...]) -> Iterator[tuple[Step, Callable[[], int]]]:
@@ -75,6 +82,10 @@ class _Runner:
                     source, target = named[step.source], named[step.target]
                     size = int(source.bytes.evaluate(self.symbols))
                     yield step, self._copy(self.address(target), self.address(source), size)
+                case Allocate() | Carry():
+                    yield step, self._sized(step)
+                case Check():
+                    yield step, self._check(step.guards, step.code)
                 case Branch():
                     yield from self.steps(step.then if self._truth(step.predicate) else step.otherwise)
                 case Repeat():
@@ -101,6 +112,51 @@ class _Runner:
             return status
 
         return run
+
+    def _sized(self, step: Allocate | Carry) -> Callable[[], int]:
+        named = self.plan.buffer_named
+        sizes = step.readings if isinstance(step, Allocate) else step.sizes
+        pairs = step.pairs if isinstance(step, Carry) else ()
+        wanted = step.buffers if isinstance(step, Allocate) else tuple(target for _, target in pairs)
+
+        def run() -> int:
+            values: list[int] = []
+            for size in sizes:
+                if isinstance(size, Sized):
+                    values.append(int(size.value.evaluate(self.symbols)))
+                    continue
+                buffer = named[size.buffer]
+                kind = buffer.dtype.numpy
+                held = ctypes.string_at(self.address(buffer) + size.element * kind.itemsize, kind.itemsize)
+                values.append(int(np.frombuffer(held, kind)[0]))
+            counts = [int(named[source].bytes.evaluate(self.symbols)) for source, _ in pairs]
+            for number, (size, value) in enumerate(zip(sizes, values, strict=True)):
+                symbol = self.plan.symbol_named[size.symbol]
+                low, high = symbol.bounds
+                self.symbols[size.symbol] = self.frame.words[self.layout.symbols[size.symbol]] = value
+                if not low <= value <= high or value % symbol.multiple:
+                    return self._fault(1424, number)
+            keep = isinstance(step, Allocate) and step.keep
+            for memory in dict.fromkeys(named[n].memory for n in wanted if needs_allocation(self.plan, named[n])):
+                assert self.memory is not None
+                if self.memory.allocate(self.layout.memories.index(memory), keep):
+                    return 1
+            for (source, target), count in zip(pairs, counts, strict=True):
+                self._copy(self.address(named[target]), self.address(named[source]), count)()
+            return 0
+
+        return run
+
+    def _check(self, guards: tuple[Guard, ...], code: int) -> Callable[[], int]:
+        def run() -> int:
+            wrong = next((n for n, guard in enumerate(guards) if not guard.holds(self.symbols)), None)
+            return 0 if wrong is None else self._fault(code, wrong)
+
+        return run
+
+    def _fault(self, code: int, detail: int) -> int:
+        self.frame.words[ERROR_SLOT] = code << 32 | detail
+        return 1
 
     def _copy(self, target: int, source: int, size: int) -> Callable[[], int]:
         def run() -> int:

@@ -12,8 +12,21 @@ from dataclasses import dataclass, field
 from tilework.dims import Dim, Extreme, FloorDiv, Loaded, Mod
 from tilework.errors import CodegenError
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, MeasuredPlace, OutputPlace, PlanBuffer
-from tilework.plan.plan import Plan, Segment
-from tilework.plan.steps import Branch, CopyStep, KernelStep, LibraryStep, Repeat, Step
+from tilework.plan.guard import Guard
+from tilework.plan.plan import Plan, Segment, needs_allocation
+from tilework.plan.steps import (
+    Allocate,
+    Branch,
+    Carry,
+    Check,
+    CopyStep,
+    KernelStep,
+    LibraryStep,
+    Reading,
+    Repeat,
+    Sized,
+    Step,
+)
 
 ERROR_SLOT, POOL_SLOT, POLL_SLOT, FIRST_FREE_SLOT = 0, 1, 2, 3
 FEW_STEPS = 8
@@ -29,7 +42,10 @@ class FrameLayout:
     """Which int64 slot of a call's frame holds what.
 
     Slot 0 is the error word, slot 1 the pool's address, slot 2 the address of the poll state. Then come the symbols,
-    and the base addresses of inputs, outputs, constants (by digest) and arenas.
+    the base addresses of inputs, outputs, constants (by digest), arenas and measured memories (by the name that
+    `PlanBuffer.memory` gives them), and, where steps allocate, the address of the function that they ask: `i32
+    allocate(i64 number, i64 keep)`, with the number of a memory in `memories`, writes the slot of the memory, and
+    returns 0 if all is well.
     """
 
     symbols: dict[str, int]
@@ -37,6 +53,11 @@ class FrameLayout:
     outputs: tuple[int, ...]
     constants: dict[str, int]
     arenas: dict[str, int]
+    measured: dict[str, int]
+    memories: tuple[str, ...]
+    """The memories that steps allocate."""
+    allocator: int
+    """The slot of the function that allocates; 0 where no step does."""
     size: int
 
 
@@ -60,7 +81,17 @@ def frame_layout(plan: Plan) -> FrameLayout:
     for arena in plan.arenas:
         arenas[arena.name] = slot
         slot += 1
-    return FrameLayout(symbols, inputs, outputs, constants, arenas, slot)
+    measured: dict[str, int] = {}
+    memories: dict[str, None] = {}
+    for buffer in plan.buffers:
+        if needs_allocation(plan, buffer):
+            memories[buffer.memory] = None
+        if isinstance(buffer.place, MeasuredPlace) and buffer.memory not in measured:
+            measured[buffer.memory] = slot
+            slot += 1
+    allocator = slot if memories else 0
+    slot += 1 if memories else 0
+    return FrameLayout(symbols, inputs, outputs, constants, arenas, measured, tuple(memories), allocator, slot)
 
 
 def emit_driver(plan: Plan, segment: Segment, name: str) -> str:
@@ -91,6 +122,8 @@ class _Driver:
         self.addresses: dict[str, str] = {}
         self.dims: dict[Dim, str] = {}
         self.trips: dict[str, str] = {}
+        self.measured = {symbol.name for symbol in self.plan.symbols if symbol.measured}
+        self.numbers = {memory: number for number, memory in enumerate(self.layout.memories)}
 
     # -- text ----------------------------------------------------------------------------------------------------------
     def text(self, steps: tuple[Step, ...]) -> str:
@@ -129,10 +162,10 @@ class _Driver:
 
     # -- values --------------------------------------------------------------------------------------------------------
     def value(self, dim: Dim, lines: list[str]) -> str:
-        """The dim as an i64 operand; computed in the entry block when it depends on symbols alone."""
+        """The dim as an i64 operand; computed in the entry block when all it depends on has its value there."""
         if dim.value is not None:
             return str(dim.value)
-        inside = dim.names() & self.trips.keys()
+        inside = dim.names() & (self.trips.keys() | self.measured)
         if not inside:
             if dim not in self.dims:
                 self.dims[dim] = self._compute(dim, self.entry)
@@ -163,6 +196,9 @@ class _Driver:
             case str():
                 if atom not in self.layout.symbols:
                     raise CodegenError(1651, f"the symbol {atom} has no place in the frame")
+                if atom in self.measured:
+                    at = self._emit(lines, f"getelementptr i64, ptr %frame, i64 {self.layout.symbols[atom]}")
+                    return self._emit(lines, f"load i64, ptr {at}")
                 key = Dim((((atom,), 1),))
                 if key not in self.dims:
                     at = self._emit(self.entry, f"getelementptr i64, ptr %frame, i64 {self.layout.symbols[atom]}")
@@ -205,7 +241,12 @@ class _Driver:
         )
 
     def address(self, buffer: PlanBuffer) -> str:
-        """The buffer's address as an i64 operand, computed once in the entry block."""
+        """The buffer's address as an i64 operand: computed once in the entry block, or where a step allocates it, here."""
+        if needs_allocation(self.plan, buffer):
+            position = buffer.place.position if isinstance(buffer.place, OutputPlace) else 0
+            slot = self.layout.measured.get(buffer.memory) or self.layout.outputs[position]
+            at = self._emit(self.lines, f"getelementptr i64, ptr %frame, i64 {slot}")
+            return self._emit(self.lines, f"load i64, ptr {at}")
         if buffer.name in self.addresses:
             return self.addresses[buffer.name]
         match buffer.place:
@@ -218,7 +259,7 @@ class _Driver:
             case ArenaPlace(arena=arena):
                 slot = self.layout.arenas[arena]
             case MeasuredPlace():
-                raise CodegenError(1651, f"{buffer.name} is allocated during the call; its segment must be interactive")
+                raise CodegenError(1651, f"nothing allocates {buffer.name}")
         at = self._emit(self.entry, f"getelementptr i64, ptr %frame, i64 {slot}")
         found = self._emit(self.entry, f"load i64, ptr {at}")
         if buffer.offset != 0:
@@ -241,7 +282,14 @@ class _Driver:
                 case KernelStep() | LibraryStep():
                     self._call(step)
                 case CopyStep():
-                    self._copy(step)
+                    self._copy(step.source, step.target)
+                case Allocate():
+                    self._allocate(step)
+                case Carry():
+                    self._carry(step)
+                case Check():
+                    for number, guard in enumerate(step.guards):
+                        self._check(guard, step.code, number)
                 case Branch():
                     self._branch(step)
                 case Repeat():
@@ -268,10 +316,71 @@ class _Driver:
             self.lines.append(f"  store i64 {operand}, ptr {at}")
         self._stop_unless_zero(self._emit(self.lines, f"call i32 @{step.kernel.name}(ptr %arguments, ptr %pool)"))
 
-    def _copy(self, step: CopyStep) -> None:
-        bytes_ = self.plan.buffer_named[step.source].bytes
-        size = self.value(bytes_, self.lines)
-        target, source = self.pointer(step.target), self.pointer(step.source)
+    # -- sizes that steps measure --------------------------------------------------------------------------------------
+    def _allocate(self, step: Allocate) -> None:
+        values = [self._reading(reading) for reading in step.readings]
+        for number, (reading, value) in enumerate(zip(step.readings, values, strict=True)):
+            self._bind(reading.symbol, value, number)
+        self._memories(step.buffers, step.keep)
+
+    def _carry(self, step: Carry) -> None:
+        values = [self.value(size.value, self.lines) for size in step.sizes]
+        counts = [self.value(self.plan.buffer_named[source].bytes, self.lines) for source, _ in step.pairs]
+        for number, (size, value) in enumerate(zip(step.sizes, values, strict=True)):
+            self._bind(size.symbol, value, number)
+        self._memories((target for _, target in step.pairs), keep=False)
+        for (source, target), count in zip(step.pairs, counts, strict=True):
+            self._copy(source, target, count)
+
+    def _reading(self, reading: Reading | Sized) -> str:
+        if isinstance(reading, Sized):
+            return self.value(reading.value, self.lines)
+        buffer = self.plan.buffer_named[reading.buffer]
+        kind = f"i{8 * buffer.dtype.itemsize}"
+        at = self._emit(self.lines, f"getelementptr {kind}, ptr {self.pointer(reading.buffer)}, i64 {reading.element}")
+        value = self._emit(self.lines, f"load {kind}, ptr {at}")
+        if kind == "i64":
+            return value
+        return self._emit(self.lines, f"{'sext' if buffer.dtype.kind == 'signed' else 'zext'} {kind} {value} to i64")
+
+    def _bind(self, name: str, value: str, number: int) -> None:
+        """Give a measured symbol its value, and end the call with error 1424 where its bounds do not allow it."""
+        symbol = self.plan.symbol_named[name]
+        at = self._emit(self.lines, f"getelementptr i64, ptr %frame, i64 {self.layout.symbols[name]}")
+        self.lines.append(f"  store i64 {value}, ptr {at}")
+        wrong = [self._emit(self.lines, f"icmp slt i64 {value}, {symbol.lower}")]
+        if symbol.upper is not None:
+            wrong.append(self._emit(self.lines, f"icmp sgt i64 {value}, {symbol.upper}"))
+        if symbol.multiple != 1:
+            rest = self._emit(self.lines, f"srem i64 {value}, {symbol.multiple}")
+            wrong.append(self._emit(self.lines, f"icmp ne i64 {rest}, 0"))
+        for test in wrong:
+            self._fault(test, 1424, number)
+
+    def _check(self, guard: Guard, code: int, number: int) -> None:
+        value = self.value(guard.value, self.lines)
+        relation = "slt" if guard.relation == "nonnegative" else "ne"
+        self._fault(self._emit(self.lines, f"icmp {relation} i64 {value}, 0"), code, number)
+
+    def _fault(self, test: str, code: int, detail: int) -> None:
+        """End the call with an error where a test is true."""
+        wrong, onward = self.label("wrong"), self.label("onward")
+        self.lines += [f"  br i1 {test}, label %{wrong}, label %{onward}", f"{wrong}:"]
+        self.lines += [f"  store i64 {code << 32 | detail}, ptr %frame", "  br label %stopped", f"{onward}:"]
+
+    def _memories(self, buffers: Iterable[str], keep: bool) -> None:
+        """Ask for the memories of some buffers (those that steps allocate)."""
+        named = self.plan.buffer_named
+        for memory in dict.fromkeys(named[name].memory for name in buffers if needs_allocation(self.plan, named[name])):
+            at = self._emit(self.lines, f"getelementptr i64, ptr %frame, i64 {self.layout.allocator}")
+            function = self._emit(self.lines, f"load ptr, ptr {at}")
+            call = f"call i32 {function}(i64 {self.numbers[memory]}, i64 {int(keep)})"
+            self._stop_unless_zero(self._emit(self.lines, call))
+
+    def _copy(self, source_name: str, target_name: str, count: str = "") -> None:
+        bytes_ = self.plan.buffer_named[source_name].bytes
+        size = count or self.value(bytes_, self.lines)
+        target, source = self.pointer(target_name), self.pointer(source_name)
         if bytes_.value is not None and bytes_.value <= COPIED_BYTES:
             self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
             return

@@ -308,5 +308,6 @@ class BodyImporter:
                 renamed[chosen.name] = name
             outputs.append(chosen)
         graph = self._builder.build(outputs)
-        symbols = tuple(self._symbols.symbols.values())
+        own = set(self._emitter.measures)
+        symbols = tuple(s for s in self._symbols.symbols.values() if not s.measured or s.name in own)
         return rename_values(graph.replace(symbols=symbols), renamed)

@@ -39,7 +39,7 @@ def run_if(node: OnnxNode, run: Run) -> list[Operand]:
         raise NodeFault(1117, f"its branches have {len(results[0])} and {len(results[1])} outputs")
     _same_types(emit, results[0], results[1], "its branches return")
     for inner, found in zip(inners, results, strict=True):
-        graphs.append(inner.builder.build([_own(inner, operand) for operand in found]))
+        graphs.append(inner.build([_own(inner, operand) for operand in found]))
     return _applied(emit, "if", [predicate], {}, graphs)
 
 
@@ -99,7 +99,7 @@ def _counted_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand]:
     go_on = inner.scalar(True, dtypes.boolean)
     results = run(body, [from_value("", v) for v in (number, go_on, *formals)], inner)[1:]
     _same_types(emit, results[: len(state)], [from_value("", v) for v in state], "its body's state is")
-    graph = inner.builder.build([_own(inner, operand) for operand in results])
+    graph = inner.build([_own(inner, operand) for operand in results])
     attributes = {"state_count": len(state), "reverse": False}
     return _applied(emit, "scan", [*state, numbers], attributes, [graph])
 
@@ -118,13 +118,13 @@ def _conditional_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operan
     asked = emit.inside("condition")
     formals = [_formal(asked, value) for value in state]
     go_on = formals[1] if most is None else asked.apply("and", formals[1], asked.compare("LT", formals[0], most))
-    condition = asked.builder.build([go_on])
+    condition = asked.build([go_on])
     inner = emit.inside("body")
     formals = [_formal(inner, value) for value in state]
     results = run(body, [from_value("", value) for value in formals], inner)
     _same_types(emit, results[1:], [from_value("", v) for v in state[2:]], "its body's state is")
     following = [inner.apply("add", formals[0], 1), _truth(inner, _own(inner, results[0]))]
-    graph = inner.builder.build([*following, *(_own(inner, operand) for operand in results[1:])])
+    graph = inner.build([*following, *(_own(inner, operand) for operand in results[1:])])
     return _applied(emit, "while", state, {}, [condition, graph])[2:]
 
 
@@ -153,7 +153,7 @@ def run_scan(node: OnnxNode, run: Run) -> list[Operand]:
     ]
     results = run(body, [from_value("", value) for value in formals], inner)
     _same_types(emit, results[:count], [from_value("", v) for v in values[:count]], "its body's state is")
-    graph = inner.builder.build([_own(inner, operand) for operand in results])
+    graph = inner.build([_own(inner, operand) for operand in results])
     found = _applied(emit, "scan", values, {"state_count": count, "reverse": False}, [graph])
     out_axes = node.integers("scan_output_axes", (0,) * collected)
     out_backwards = node.integers("scan_output_directions", (0,) * collected)

@@ -31,6 +31,8 @@ class Emitter:
         self._scalars: dict[tuple[str, bytes], Value] = {}
         self.around: Emitter | None = None
         self.made: dict[int, tuple[Operand, Value]] = {}
+        self.measures: list[str] = []
+        """Symbols that are measured in this graph, not in one around or inside it."""
 
     def inside(self, name: str) -> Emitter:
         """An emitter for a subgraph, which may use every value made so far."""
@@ -39,8 +41,6 @@ class Emitter:
         found.around = self
         return found
 
-    # -- values --------------------------------------------------------------------------------------------------------
-    def emit(self, operand: Operand) -> Value:
     def inputs_behind(self, values: Sequence[Value]) -> list[str]:
         """Names of the model's inputs that some values are computed from."""
         emitters: list[Emitter] = [self]
@@ -63,6 +63,8 @@ class Emitter:
                 left.extend((*maker.inputs, *(outer for graph in maker.subgraphs for outer in captured(graph))))
         return list(found)
 
+    # -- values --------------------------------------------------------------------------------------------------------
+    def emit(self, operand: Operand) -> Value:
         """The graph value of an operand: made on first need, so that what only shapes need never enters the graph."""
         if operand.value is not None:
             return operand.value
@@ -100,6 +102,23 @@ class Emitter:
         if value.is_constant:
             return self.scalar(value.constant, dtype)
         return self.convert(self.apply("dimension_values", values=(value,), shape=()), dtype)
+
+    def measured(self, count: Value, stem: str, upper: int | None = None) -> Dim:
+        """An extent that is an integer's value when the model runs; it must not be negative then."""
+        extent = self.measured_symbol(stem, upper)
+        whole = self.convert(self.reshape(count, ()), dtypes.int64)
+        self.apply("numbers_below", whole, extent=(extent,))
+        return extent
+
+    def measured_symbol(self, stem: str, upper: int | None = None) -> Dim:
+        """A new measured symbol of this graph; what binds it must follow."""
+        extent = self.symbols.measured(stem, upper)
+        self.measures.append(str(extent))
+        return extent
+
+    def build(self, outputs: Sequence[Value]) -> Graph:
+        """The graph of a subgraph's emitter, with the symbols that are measured in it."""
+        return self.builder.build(outputs).replace(symbols=tuple(self.symbols.symbols[name] for name in self.measures))
 
     # -- operators -----------------------------------------------------------------------------------------------------
     def apply(self, operator: str, *operands: Value | Number, **attributes: Any) -> Value:

@@ -6,6 +6,7 @@ import keyword
 import math
 import re
 from collections.abc import Mapping
+from dataclasses import replace
 
 from tilework.dims import Bound, Dim, Symbol, dim
 
@@ -91,6 +92,22 @@ class SymbolTable:
             found = self._by_key[key] = dim(name)
         return found
 
+    def measured(self, stem: str, upper: int | None = None) -> Dim:
+        """A new symbol whose value a step of the run measures."""
+        name = self._name(stem)
+        low, high = self._known.get(name, (0, math.inf))
+        high = high if upper is None else min(high, upper)
+        self._set(Symbol(name, int(low), None if high == math.inf else int(high), measured=True))
+        return dim(name)
+
+    def is_measured(self, name: str) -> bool:
+        return name in self._symbols and self._symbols[name].measured
+
+    @property
+    def has_free(self) -> bool:
+        """Whether some dimension of an input is free."""
+        return bool(self._by_key)
+
     def _name(self, text: str) -> str:
         stem = re.sub(r"\W", "_", text, flags=re.ASCII).strip("_") or "dim"
         if stem[0].isdigit() or keyword.iskeyword(stem) or stem in _RESERVED:
@@ -130,11 +147,11 @@ class SymbolTable:
             return False
         old = self._symbols[monomial[0]]
         if factor > 0:
-            self._set(Symbol(old.name, max(old.lower, -(-rest // factor)), old.upper, old.multiple))
+            self._set(replace(old, lower=max(old.lower, -(-rest // factor))))
         else:
             most = rest // factor  # factor x s >= rest with a negative factor: s <= floor(rest / factor)
             upper = most if old.upper is None else min(old.upper, most)
-            self._set(Symbol(old.name, old.lower, upper, old.multiple))
+            self._set(replace(old, upper=upper))
         return True
 
     def _set(self, symbol: Symbol) -> None:

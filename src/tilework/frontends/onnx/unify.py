@@ -34,7 +34,7 @@ def equal(symbols: SymbolTable, one: Dim, other: Dim, what: str) -> bool:
         return True
     if gap.is_constant or symbols.decide_at_least(gap, 1) or symbols.decide_at_least(-gap, 1):
         raise NodeFault(1119, f"{what} must be equal: {one} and {other}")
-    found = _solved(gap)
+    found = None if any(map(symbols.is_measured, gap.names())) else _solved(gap)
     if found is not None:
         raise found
     return False

@@ -101,11 +101,7 @@ def _size(node: OnnxNode) -> Operand:
     return from_dims(node.outputs[0], dim_array([product(node.operand(0).shape)], ()), dtypes.int64)
 
 
-def _nonzero(node: OnnxNode) -> Operand:
-    raise NodeFault(1116, f"how many elements of {node.operand(0).name!r} are not 0 is known only when the model runs")
-
-
 CONVERTERS: dict[str, Converter] = {
-    "Constant": _constant, "ConstantOfShape": _filled, "EyeLike": _eye, "NonZero": _nonzero, "Range": _range,
+    "Constant": _constant, "ConstantOfShape": _filled, "EyeLike": _eye, "Range": _range,
     "Shape": _shape, "Size": _size,
 }  # fmt: skip
