@@ -8,7 +8,6 @@ from typing import TypeAlias, cast
 
 from tilework.frontends.onnx.node import OnnxNode, Result
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS
-from tilework.frontends.onnx.schema import STANDARD_DOMAINS
 from tilework.variants import find_variant, list_variants
 
 Converter: TypeAlias = "Callable[[OnnxNode], Result | tuple[Result | None, ...]]"

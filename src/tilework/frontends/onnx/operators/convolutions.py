@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tilework import dtypes
 from tilework.dims import Dim, dim
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
@@ -60,31 +59,21 @@ def _add_bias(node: OnnxNode, found: Value, position: int) -> Value:
     return node.emit.apply("add", found, per_channel(node.emit, node.value(position), found))
 
 
+def convolved(node: OnnxNode, value: Value, weight: Value, fill: Value | None = None) -> Value:
+    """The convolution that the node's attributes describe, of these operands; `fill`: what padding holds, if not 0."""
+    size = _kernel(node, value, weight)
+    groups = _groups(node, value.tensor.shape[1], weight)
+    window = read_window(node, value.tensor.shape[2:], size)
+    padding = window.padding
+    if fill is not None and window.is_padded:
+        low, high = ([dim(0), dim(0), *(pair[side] for pair in padding)] for side in (0, 1))
+        value = node.emit.pad(value, fill, low, high)
+        padding = ((dim(0), dim(0)),) * len(size)
+    return _convolve(node, value, weight, window.strides, padding, groups, window.dilations, (1,) * len(size))
+
+
 def _convolution(node: OnnxNode) -> Value:
-    value, weight = node.value(0), node.value(1)
-    size = _kernel(node, value, weight)
-    groups = _groups(node, value.tensor.shape[1], weight)
-    window = read_window(node, value.tensor.shape[2:], size)
-    found = _convolve(node, value, weight, window.strides, window.padding, groups, window.dilations, (1,) * len(size))
-    return _add_bias(node, found, 2)
-
-
-def _convolution_of_integers(node: OnnxNode) -> Value:
-    """Zero points are taken off first; the sums are 32-bit integers."""
-    value, weight = node.value(0), node.value(1)
-    emit = node.emit
-    size = _kernel(node, value, weight)
-    groups = _groups(node, value.tensor.shape[1], weight)
-    window = read_window(node, value.tensor.shape[2:], size)
-    wide = emit.convert(value, dtypes.int32)
-    kernel = emit.convert(weight, dtypes.int32)
-    if node.has(2):
-        wide = emit.apply("subtract", wide, emit.convert(emit.reshape(node.value(2), ()), dtypes.int32))
-    if node.has(3):
-        zero = node.value(3)
-        shape = (*zero.tensor.shape, *(1,) * (weight.tensor.rank - 1)) if zero.tensor.rank else ()
-        kernel = emit.apply("subtract", kernel, emit.convert(emit.reshape(zero, shape), dtypes.int32))
-    return _convolve(node, wide, kernel, window.strides, window.padding, groups, window.dilations, (1,) * len(size))
+    return _add_bias(node, convolved(node, node.value(0), node.value(1)), 2)
 
 
 def _transposed(node: OnnxNode) -> Value:
@@ -144,6 +133,4 @@ def _cut(node: OnnxNode, spatial: tuple[Dim, ...], strides: tuple[int, ...], rea
     return found
 
 
-CONVERTERS: dict[str, Converter] = {
-    "Conv": _convolution, "ConvInteger": _convolution_of_integers, "ConvTranspose": _transposed,
-}  # fmt: skip
+CONVERTERS: dict[str, Converter] = {"Conv": _convolution, "ConvTranspose": _transposed}

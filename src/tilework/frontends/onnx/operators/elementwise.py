@@ -161,64 +161,6 @@ def _not(node: OnnxNode) -> Value:
     return node.emit.apply("not", node.value(0))
 
 
-def _quantisation_axis(node: OnnxNode, position: int, value: Value) -> Value:
-    """A scale or zero point as it broadcasts against the tensor: one for all, or one per element of an axis."""
-    parameter = node.value(position)
-    if parameter.tensor.rank == 0 or parameter.tensor.size == 1:
-        return node.emit.reshape(parameter, ())
-    if parameter.tensor.rank != 1 or node.integer("block_size", 0):
-        raise NodeFault(1123, "scales per block are not supported; per tensor and per axis are")
-    axis = node.axis(node.integer("axis", 1), value.tensor.rank)
-    shape = [parameter.tensor.shape[0] if a == axis else 1 for a in range(value.tensor.rank)]
-    return node.emit.reshape(parameter, shape)
-
-
-def _quantize(node: OnnxNode) -> Value:
-    """saturate(round_half_even(x / scale) + zero_point)."""
-    value = node.value(0)
-    emit = node.emit
-    wanted = node.operand(2).dtype if node.has(2) else dtypes.uint8
-    if not node.has(2) and node.integer("output_dtype", 0):
-        wanted = element_type(node.integer("output_dtype"))
-    scale = emit.convert(_quantisation_axis(node, 1, value), dtypes.float32)
-    scaled = emit.apply("divide", emit.convert(value, dtypes.float32), scale)
-    if not wanted.is_integer:
-        return cast(node, scaled, wanted)
-    found = emit.apply("round_nearest_even", scaled)
-    if node.has(2):
-        found = emit.apply("add", found, emit.convert(_quantisation_axis(node, 2, value), dtypes.float32))
-    low, high = dtypes.integer_range(wanted)
-    return emit.convert(emit.apply("minimum", emit.apply("maximum", found, low), high), wanted)
-
-
-def _dequantize(node: OnnxNode) -> Value:
-    """(x - zero_point) * scale."""
-    value = node.value(0)
-    emit = node.emit
-    scale = _quantisation_axis(node, 1, value)
-    wanted = element_type(node.integer("output_dtype", 0)) if node.integer("output_dtype", 0) else element(scale)
-    wide = emit.convert(value, dtypes.int32 if element(value).is_integer else dtypes.float32)
-    if node.has(2):
-        wide = emit.apply("subtract", wide, emit.convert(_quantisation_axis(node, 2, value), element(wide)))
-    return emit.apply("multiply", emit.convert(wide, wanted), emit.convert(scale, wanted))
-
-
-def _dynamic_quantize(node: OnnxNode) -> tuple[Value, Value, Value]:
-    """Scale and zero point from the data's own range, which always includes 0."""
-    value = node.value(0)
-    emit = node.emit
-    axes = tuple(range(value.tensor.rank))
-    high = emit.apply("maximum", emit.reduce(value, axes, "maximum", keep=False), 0.0)
-    low = emit.apply("minimum", emit.reduce(value, axes, "minimum", keep=False), 0.0)
-    scale = emit.apply("divide", emit.apply("subtract", high, low), 255.0)
-    safe = emit.apply("select", emit.compare("EQ", scale, 0.0), emit.scalar(1.0, dtypes.float32), scale)
-    offset = emit.apply("round_nearest_even", emit.apply("divide", emit.apply("negate", low), safe))
-    zero = emit.apply("minimum", emit.apply("maximum", offset, 0.0), 255.0)
-    scaled = emit.apply("add", emit.apply("round_nearest_even", emit.apply("divide", value, safe)), zero)
-    found = emit.apply("minimum", emit.apply("maximum", scaled, 0.0), 255.0)
-    return emit.convert(found, dtypes.uint8), safe, emit.convert(zero, dtypes.uint8)
-
-
 _UNARY = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
     "BitwiseNot": "not", "Ceil": "ceil", "Cos": "cosine", "Cosh": "cosh", "Erf": "erf", "Exp": "exponential",
@@ -236,7 +178,7 @@ CONVERTERS: dict[str, Converter] = {
     **{name: _binary(operator) for name, operator in _BINARY.items()},
     **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
     "BitCast": _bit_cast, "BitShift": _shift, "Cast": _cast, "CastLike": _cast_like, "Clip": _clip,
-    "DequantizeLinear": _dequantize, "DynamicQuantizeLinear": _dynamic_quantize, "IsInf": _is_infinite,
+    "IsInf": _is_infinite,
     "Max": _folded("maximum"), "Mean": _mean, "Min": _folded("minimum"), "Mod": _remainder, "Not": _not,
-    "Pow": _power, "QuantizeLinear": _quantize, "Reciprocal": _reciprocal, "Sum": _folded("add"), "Where": _where,
+    "Pow": _power, "Reciprocal": _reciprocal, "Sum": _folded("add"), "Where": _where,
 }  # fmt: skip

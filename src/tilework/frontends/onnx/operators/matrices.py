@@ -1,8 +1,7 @@
-"""Products of matrices: MatMul, Gemm, their integer kinds, and Einstein sums."""
+"""Products of matrices: MatMul, Gemm, and Einstein sums."""
 
 from __future__ import annotations
 
-from tilework import dtypes
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -30,25 +29,6 @@ def _gemm(node: OnnxNode) -> Value:
             raise NodeFault(1119, f"operand C, {bias.type}, has more than two dimensions")
         found = emit.apply("add", found, bias if beta == 1 else emit.apply("multiply", bias, beta))
     return found
-
-
-def _less_zero_point(node: OnnxNode, value: Value, position: int, rows: bool) -> Value:
-    emit = node.emit
-    wide = emit.convert(value, dtypes.int32)
-    if not node.has(position):
-        return wide
-    zero = emit.convert(node.value(position), dtypes.int32)
-    if rows and zero.tensor.rank == 1 and zero.tensor.size != 1:
-        zero = emit.expand_dims(zero, [1])
-    elif zero.tensor.rank == 1 and zero.tensor.size == 1:
-        zero = emit.reshape(zero, ())
-    return emit.apply("subtract", wide, zero)
-
-
-def _matmul_of_integers(node: OnnxNode) -> Value:
-    left = _less_zero_point(node, node.value(0), 2, rows=True)
-    right = _less_zero_point(node, node.value(1), 3, rows=False)
-    return node.emit.matmul(left, right)
 
 
 # -- Einstein sums -----------------------------------------------------------------------------------------------------
@@ -116,6 +96,4 @@ def _pair(
     return found, [*batch, *free]
 
 
-CONVERTERS: dict[str, Converter] = {
-    "Einsum": _einsum, "Gemm": _gemm, "MatMul": _matmul, "MatMulInteger": _matmul_of_integers,
-}  # fmt: skip
+CONVERTERS: dict[str, Converter] = {"Einsum": _einsum, "Gemm": _gemm, "MatMul": _matmul}
