@@ -17,7 +17,10 @@ from tilework.ops.registry import operator
 _MOVES = frozenset(("transpose", "broadcast_in_dim", "slice", "convert"))
 """Operators whose result an affine index into the operand gives (with at most a conversion)."""
 _MAPS = frozenset(
-    (*_MOVES, "assume", "reshape", "reverse", "concatenate", "pad", "iota", "dimension_values", "take", "gather_nd")
+    (
+        *_MOVES, "assume", "reshape", "reverse", "concatenate", "pad", "iota", "dimension_values", "resample", "take",
+        "gather_nd",
+    )
 )
 """Operators that, like the elementwise ones, compute each element of their result on its own."""
 _READ_ONCE = frozenset(("reduce", "arg_reduce"))
