@@ -94,6 +94,19 @@ def test_long_reductions_are_cut(shape: tuple[int, ...], dimensions: tuple[int, 
         np.testing.assert_array_equal(outcome.arrays["v0"], expected)
 
 
+@pytest.mark.parametrize("shape", [(128, 100), (129, 1000), (4, 131, 300)])
+def test_rows_are_read_two_at_a_time(shape: tuple[int, ...]) -> None:
+    """One stream alone does not keep memory busy; an odd row is left over at the end."""
+    graph = reduction(shape, (len(shape) - 1,))
+    assert ".row'" in steps(scheduled(graph))
+    x = integers(shape, 5)
+    np.testing.assert_array_equal(run(graph, x), x.sum(-1))
+
+
+def test_few_rows_are_read_one_at_a_time() -> None:
+    assert ".row'" not in steps(scheduled(reduction((32, 1000), (1,))))
+
+
 def test_strict_numerics_keep_the_order() -> None:
     assert ".parts" not in steps(scheduled(reduction((1 << 20,), (0,)), "strict"))
 

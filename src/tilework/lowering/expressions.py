@@ -69,6 +69,7 @@ class _Ordering:
         self.place: dict[int, int] = {}
         usual = _reachable([expression], usual_only=True)
         self.usual = frozenset(id(n) for n in usual)
+        self.held = _held(_reachable([expression], usual_only=False))
         self.groups: dict[int, list[Call]] = {}
         self.only_rare: dict[int, list[Expression]] = {}
         for node in usual:
@@ -136,7 +137,9 @@ class _Ordering:
                 self.emit(node)
             else:
                 stack.append((node, True))
-                stack.extend((n, False) for n in reversed(self.needs(node)) if id(n) not in self.place)
+                # what holds most values meanwhile comes first: nothing else waits for it then
+                needs = sorted(self.needs(node), key=lambda n: -self.held[id(n)])
+                stack.extend((n, False) for n in reversed(needs) if id(n) not in self.place)
         self.plan.result = self.place[id(root)]
         return self.plan
 
@@ -163,6 +166,19 @@ class _Ordering:
         members = self.groups[id(condition)]
         triples = [(self.put(m), self.place[id(m.arguments[1])], self.place[id(m.arguments[2])]) for m in members]
         self.plan.steps.append(RareSteps(self.place[id(condition)], inner, tuple(triples)))
+
+
+def _held(nodes: Iterable[Expression]) -> dict[int, int]:
+    """How many values each node's evaluation holds at once, if the operand that holds most is evaluated first; `nodes`
+    come operands first. (Sethi and Ullman, 1970: exact for trees.)
+    """
+    found: dict[int, int] = {}
+    for node in nodes:
+        below = sorted((found[id(child)] for child in children(node)), reverse=True)
+        found[id(node)] = max(
+            (need + place for place, need in enumerate(below)), default=not isinstance(node, Constant)
+        )
+    return found
 
 
 def _reachable(

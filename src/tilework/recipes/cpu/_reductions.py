@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilework.loops.program import Compute, Loop
 from tilework.recipes.cpu._access import addresses, reduced_by, step_along
 from tilework.recipes.cpu._lanes import slow
+from tilework.recipes.cpu._packing import usual
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.vectorize import Vectorize
@@ -14,6 +15,10 @@ VECTORS = 8
 """Most vectors beside each other: additions do not wait for each other then, and memory is read in long pieces."""
 FEW_VECTORS = 4
 """As many where a vector's own computation is long, or a row is short."""
+STREAMS = 2
+"""Rows that are read at once."""
+SHARED = 64
+"""Groups of rows at least: as many as threads share well."""
 ROWS = 8
 """Rows of a column sum that are added in registers before their sum goes to memory."""
 ROW_VECTORS = 256
@@ -27,12 +32,18 @@ def along_lanes(
     vectors.
     """
     pieces = schedule.setting.loop(outer).extent.value
-    count = _beside(found, pieces)
+    streams = _streams(schedule, found, free)
+    count = _beside(found, pieces) // (streams or 1)
     vectors: tuple[str, ...] = ()
+    if streams:
+        row = free[-1]
+        schedule = schedule.split(row, streams, f"{row}.block", f"{row}.row")
+        free, vectors = [*free[:-1], f"{row}.block"], (f"{row}.row",)
+        at = f"{row}.block"
     if count > 1:
         stem = outer.removesuffix(".outer")
         schedule = schedule.split(outer, count, f"{stem}.block", f"{stem}.vector")
-        vectors = (f"{stem}.vector",)
+        vectors = (*vectors, f"{stem}.vector")
         reductions = [f"{stem}.block" if name == outer else name for name in reductions]
     trial = schedule.attempt(Reorder(*free, *reductions, *vectors, lanes))
     if trial is None:
@@ -42,12 +53,22 @@ def along_lanes(
     trial = trial.attempt(Vectorize(lanes))
     if trial is None:
         return None
-    cells = trial.attempt(CacheWrite(found.name, at, f"{found.name}.cells", (*vectors, lanes)))
+    cells = trial.attempt(CacheWrite(found.name, at, f"{found.name}.cells", (*vectors[bool(streams) :], lanes)))
     if cells is None or not vectors:
         return cells or trial
     back = cells.forwards[-1][found.name][-1]
     kept = [loop.variable for loop in cells.setting.enclosing(cells.setting.statement(back))]
     return cells.attempt(CacheWrite(back, at, f"{found.name}.lanes", (kept[-1],))) or cells
+
+
+def _streams(schedule: Schedule, found: Compute, free: list[str]) -> int:
+    """How many rows to read at once: one stream alone does not keep memory busy. 0 where there are no rows, or few."""
+    if not free:
+        return 0
+    row = schedule.setting.loop(free[-1])
+    _, loads = addresses(schedule.program, found)
+    several = usual(schedule, row.extent) >= SHARED * STREAMS
+    return STREAMS if several and all(step_along(load, row.variable) != 0 for load in loads) else 0
 
 
 def _beside(found: Compute, pieces: int | None) -> int:
