@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tilework.compiler.options import CompileOptions
 from tilework.errors import UsageError
+from tilework.frontends.onnx.boundary import PerStructure, takes_parts
 from tilework.frontends.onnx.compiled import compile_model
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
@@ -17,9 +18,12 @@ if TYPE_CHECKING:
 
 
 class Prepared:
-    """A compiled model; `run` takes the inputs in the model's order, or by name, and returns the outputs."""
+    """A compiled model; `run` takes the inputs in the model's order, or by name, and returns the outputs.
 
-    def __init__(self, executable: Executable | PerShape) -> None:
+    Sequences are lists of arrays, an empty optional is None.
+    """
+
+    def __init__(self, executable: Executable | PerShape | PerStructure) -> None:
         self.executable = executable
 
     def run(self, inputs: Sequence[Any] | Mapping[str, Any], **options: Any) -> tuple[Any, ...]:
@@ -43,6 +47,8 @@ def prepare(model: ModelProto, device: str = "CPU", context: Context | None = No
     del options
     if not supports_device(device):
         raise UsageError(1002, f"device is {device!r}", hint="use 'CPU'")
+    if takes_parts(model):
+        return Prepared(PerStructure(model, CompileOptions(), context))
     return Prepared(compile_model(model, None, CompileOptions(), context))
 
 

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
 
 from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
 from tilework.frontends.onnx.check import node_called, node_faults, opsets, sorted_nodes
+from tilework.frontends.onnx.containers import Held, Structure, all_rebuilt, flattened, structure, type_name
 from tilework.frontends.onnx.control import Skipped, run_if, run_loop, run_scan
-from tilework.frontends.onnx.converters import converters, qualified
+from tilework.frontends.onnx.converters import Converter, converters, qualified
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.functions import Body, body_of, model_functions
@@ -19,12 +21,13 @@ from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.outputs import output_faults
 from tilework.frontends.onnx.rename import rename_values
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
+from tilework.frontends.onnx.sequences import SEQUENCE_OPERATORS, run_on_sequences, unrolled_loop
 from tilework.frontends.onnx.shape_arithmetic import evaluate
 from tilework.frontends.onnx.signature import CONTROL_FLOW, DeclaredInput
 from tilework.frontends.onnx.source import DEEPEST, LoadedModel
 from tilework.frontends.onnx.symbols import SymbolTable
-from tilework.frontends.onnx.tensors import ONNX_NAMES, to_array
-from tilework.graph.graph import Graph, Value
+from tilework.frontends.onnx.tensors import to_array
+from tilework.graph.graph import Array, Graph, Value
 from tilework.graph.limits import beyond_limits
 from tilework.graph.types import TensorType
 from tilework.ops.builder import GraphBuilder
@@ -33,20 +36,20 @@ if TYPE_CHECKING:
     from onnx import GraphProto, NodeProto
 
 
-class Missing(Enum):
-    """Why a name has no value: its node could not be imported (its readers are skipped silently), or an optional input
-    of a function was left out.
 DECIDED_BY_VALUES = frozenset({1116, 1120, 1126})
 """Codes of faults that there may be none of once the values of operands are known."""
 
 
+class Missing(Enum):
+    """Why a name has no value: its node could not be imported (its readers are skipped silently), or an optional input
+    of a function was left out.
     """
 
     FAILED = "failed"
     ABSENT = "absent"
 
 
-Scope = dict[str, "Operand | Missing"]
+Scope = dict[str, "Held | Missing"]
 
 
 class BodyImporter:
@@ -54,13 +57,13 @@ class BodyImporter:
 
     def __init__(self, model: LoadedModel, symbols: SymbolTable) -> None:
         self.faults: list[Fault] = []
-        self._model = model
-        self._symbols = symbols
-        self._functions = model_functions(model.proto)
         self.structures: tuple[Structure, ...] = ()
         """What each output is beside its tensors; the graph's outputs are all their tensors in order."""
         self.decided_by: list[str] = []
         """Inputs of the model whose values would decide what faults say is not known."""
+        self._model = model
+        self._symbols = symbols
+        self._functions = model_functions(model.proto)
         self._depth = 0
         self._builder = GraphBuilder(model.proto.graph.name or "model")
         self._emitter = Emitter(self._builder, symbols)
@@ -69,6 +72,7 @@ class BodyImporter:
         """The model's graph; meaningless where `faults` is not empty afterwards.
 
         `shapes_hold`: constant extents follow from the model alone, so that declared ones may be held against them.
+        `values`: what some inputs hold.
         """
         proto = self._model.proto.graph
         scope: Scope = {}
@@ -85,13 +89,12 @@ class BodyImporter:
         self._constants(proto, scope)
         self._run(proto.node, scope, opsets(self._model.proto))
         for value in proto.output:
-            operand = scope.get(value.name)
-            if isinstance(operand, Operand):
-                self.faults.extend(output_faults(value, operand, shapes_hold))
-        outputs = [self._output(value.name, scope) for value in proto.output]
+            held = scope.get(value.name, Missing.FAILED)
+            if not isinstance(held, Missing):
+                self.faults.extend(output_faults(value, held, shapes_hold))
         if self.faults:
             return self._builder.build([])
-        return self._named([value.name for value in proto.output], [value for value in outputs if value is not None])
+        return self._outputs([value.name for value in proto.output], scope)
 
     def _constants(self, proto: GraphProto, scope: Scope) -> None:
         for tensor in proto.initializer:
@@ -112,15 +115,12 @@ class BodyImporter:
                 self._node(node, scope, where, versions)
             except NodeFault as fault:
                 self._failed(node, scope, [fault.at(where)])
+                self._not_known(fault, node, scope)
             except VerificationError as error:
                 self._failed(node, scope, [Fault(1119, where, fault.message) for fault in error.faults])
             except TileworkError as error:
-                self._not_known(fault, node, scope)
                 self._failed(node, scope, [Fault(1119, where, error.message)])
 
-    def _failed(self, node: NodeProto, scope: Scope, faults: Sequence[Fault] = ()) -> None:
-        self.faults.extend(faults)
-        scope.update((name, Missing.FAILED) for name in node.output)
     def _not_known(self, fault: NodeFault, node: NodeProto, scope: Scope) -> None:
         """Remember the inputs whose values would decide what a fault says is known only when the model runs."""
         if fault.code not in DECIDED_BY_VALUES:
@@ -131,10 +131,13 @@ class BodyImporter:
             if name not in self.decided_by:
                 self.decided_by.append(name)
 
+    def _failed(self, node: NodeProto, scope: Scope, faults: Sequence[Fault] = ()) -> None:
+        self.faults.extend(faults)
+        scope.update((name, Missing.FAILED) for name in node.output)
 
     # -- one node ------------------------------------------------------------------------------------------------------
     def _node(self, proto: NodeProto, scope: Scope, where: str, versions: Mapping[str, int]) -> None:
-        operands: list[Operand | None] = []
+        held: list[Held | None] = []
         for name in proto.input:
             found = scope.get(name) if name else Missing.ABSENT
             if found is None:
@@ -142,28 +145,30 @@ class BodyImporter:
             if found is Missing.FAILED:
                 self._failed(proto, scope)
                 return
-            operands.append(found if isinstance(found, Operand) else None)
+            held.append(None if isinstance(found, Missing) else found)
         if not self._depth:
             self._emitter.location = where
+        operands = [operand if isinstance(operand, Operand) else None for operand in held]
         types = [None if operand is None else (operand.dtype, operand.shape) for operand in operands]
         body = body_of(proto, self._functions, versions, types)
         if body is not None:
-            self._function(body, proto, operands, scope)
+            self._function(body, proto, held, scope)
             return
         called = qualified(proto.domain, proto.op_type)
         converter = converters().get(called)
-        if converter is None and called not in CONTROL_FLOW:
+        if converter is None and called not in CONTROL_FLOW and called not in SEQUENCE_OPERATORS:
             raise NodeFault(1107, f"{proto.op_type} is not supported")
-        node = OnnxNode(proto, versions.get("", 0), operands, self._emitter, self._model.folder)
-        self._check_types(proto, operands, versions)
-        if converter is None:
-            self._control(node, scope, versions)
-            return
-        results = evaluate(node) if proto.domain in STANDARD_DOMAINS else None
+        version = versions.get("" if proto.domain in STANDARD_DOMAINS else proto.domain, 0)
+        node = OnnxNode(proto, version, operands, self._emitter, self._model.folder)
+        self._check_types(proto, held, versions)
+        if called in CONTROL_FLOW:
+            results = self._control(node, held, scope, versions)
+        elif converter is None or (called == "Identity" and operands[0] is None):
+            results = self._on_sequences(node, held, scope, versions)
+        else:
+            results = self._converted(node, converter)
         if results is None:
-            found_results = converter(node)
-            parts = found_results if isinstance(found_results, tuple) else (found_results,)
-            results = [self._result(part) for part in parts]
+            return
         for place, name in enumerate(proto.output):
             if not name:
                 continue
@@ -172,7 +177,29 @@ class BodyImporter:
                 raise NodeFault(1123, f"its output {place} ({name!r}) is not supported")
             self._defined(name, result, scope)
 
-    def _function(self, body: Body, proto: NodeProto, operands: Sequence[Operand | None], scope: Scope) -> None:
+    def _converted(self, node: OnnxNode, converter: Converter) -> Sequence[Held | None]:
+        results = evaluate(node) if node.proto.domain in STANDARD_DOMAINS else None
+        if results is not None:
+            return results
+        found = converter(node)
+        parts = found if isinstance(found, tuple) else (found,)
+        return [from_value("", part) if isinstance(part, Value) else part for part in parts]
+
+    def _on_sequences(
+        self, node: OnnxNode, held: Sequence[Held | None], scope: Scope, versions: Mapping[str, int]
+    ) -> Sequence[Held] | None:
+        """The results of a node of sequences or optionals; None where a subgraph has faults."""
+
+        def bodies(graph: GraphProto, given: Sequence[Held]) -> list[Held]:
+            return self._subgraph(graph, given, self._emitter, scope, versions)
+
+        try:
+            return (unrolled_loop if node.operator == "Loop" else run_on_sequences)(node, held, bodies)
+        except Skipped:
+            self._failed(node.proto, scope)
+            return None
+
+    def _function(self, body: Body, proto: NodeProto, operands: Sequence[Held | None], scope: Scope) -> None:
         """Import a function's body in a node's place; its nodes keep the location of the call."""
         if self._depth >= DEEPEST:
             raise NodeFault(1104, f"functions call each other more than {DEEPEST} deep")
@@ -197,62 +224,80 @@ class BodyImporter:
             scope[name] = found
 
     @staticmethod
-    def _result(found: object) -> Operand | None:
-        return from_value("", found) if isinstance(found, Value) else found if isinstance(found, Operand) else None
-
-    @staticmethod
-    def _check_types(proto: NodeProto, operands: Sequence[Operand | None], versions: Mapping[str, int]) -> None:
-        """The element types that the operator's schema allows; operands of one type variable must agree."""
+    def _check_types(proto: NodeProto, held: Sequence[Held | None], versions: Mapping[str, int]) -> None:
+        """The types that the operator's schema allows; operands of one type variable must agree."""
         schema = schema_of(proto, versions)
         if schema is None:
             return
-        bound: dict[str, Operand] = {}
+        bound: dict[str, tuple[str, Held]] = {}
         parameters = schema.parameters
-        for place, operand in enumerate(operands):
-            if operand is None or not parameters:
+        for place, operand in enumerate(held):
+            spelled = None if operand is None else type_name(operand)
+            if operand is None or spelled is None or not parameters:
                 continue
             parameter = parameters[min(place, len(parameters) - 1)]
-            spelled = f"tensor({ONNX_NAMES.get(operand.dtype, operand.dtype.name)})"
             if spelled not in parameter.types:
                 raise NodeFault(1119, f"input {place} ({operand.name!r}) is {operand}, a type it does not take")
             if not parameter.variable:
                 continue
-            first = bound.setdefault(parameter.variable, operand)
-            if first.dtype != operand.dtype:
+            kind, first = bound.setdefault(parameter.variable, (spelled, operand))
+            if kind != spelled:
                 text = f"inputs {first.name!r} ({first}) and {operand.name!r} ({operand}) differ in type"
                 raise NodeFault(1119, text)
 
-    def _defined(self, name: str, result: Operand, scope: Scope) -> None:
-        reason = beyond_limits(TensorType(result.shape, result.dtype), self._symbols.bounds)
-        if reason is not None:
-            raise NodeFault(1124, f"result {name!r}: {reason}")
+    def _defined(self, name: str, result: Held, scope: Scope) -> None:
+        for part in flattened(result):
+            reason = beyond_limits(TensorType(part.shape, part.dtype), self._symbols.bounds)
+            if reason is not None:
+                raise NodeFault(1124, f"result {name!r}: {reason}")
         if not result.name:
-            result.name = name
+            if isinstance(result, Operand):
+                result.name = name
+            else:
+                result = replace(result, name=name)
         scope[name] = result
 
     # -- subgraphs -----------------------------------------------------------------------------------------------------
-    def _control(self, node: OnnxNode, scope: Scope, versions: Mapping[str, int]) -> None:
-        """Control flow: what is decided already is imported in the node's place, the rest runs as subgraphs."""
+    def _control(
+        self, node: OnnxNode, held: Sequence[Held | None], scope: Scope, versions: Mapping[str, int]
+    ) -> Sequence[Held] | None:
+        """Control flow: what is decided already is imported in the node's place, the rest runs as subgraphs.
+
+        Returns the results; None where the outputs are defined already, or a subgraph has faults.
+        """
         if node.operator == "If" and self._decided_branch(node, scope, versions):
-            return
+            return None
+        if node.operator == "Loop" and not all(operand is None or isinstance(operand, Operand) for operand in held):
+            return self._on_sequences(node, held, scope, versions)
+        kinds: list[list[Structure]] = []
 
         def run(graph: GraphProto, given: Sequence[Operand], emitter: Emitter) -> list[Operand]:
-            return self._subgraph(graph, given, emitter, scope, versions)
+            found = self._subgraph(graph, given, emitter, scope, versions)
+            kinds.append([structure(one) for one in found])
+            if node.operator == "If" and len(kinds[0]) == len(found) and kinds[0] != kinds[-1]:
+                listed = " and ".join(", ".join(map(str, kind)) for kind in kinds)
+                raise NodeFault(1120, f"its branches return {listed}", [node.operand(0)])
+            return [part for one in found for part in flattened(one)]
 
+        before = len(self.faults)
         try:
             results = {"If": run_if, "Loop": run_loop, "Scan": run_scan}[node.operator](node, run)
         except Skipped:
+            if node.operator == "Loop" and all(fault.code in DECIDED_BY_VALUES for fault in self.faults[before:]):
+                del self.faults[before:]  # what is wrong may be known in each trip
+                return self._on_sequences(node, held, scope, versions)
             self._failed(node.proto, scope)
-            return
-        if len(results) != len(node.outputs):
-            raise NodeFault(1117, f"it has {len(node.outputs)} outputs, its subgraphs return {len(results)}")
-        for name, result in zip(node.outputs, results, strict=True):
-            if name:
-                self._defined(name, result, scope)
+            return None
+        found: list[Held] = list(results)
+        if node.operator == "If":
+            found = all_rebuilt(kinds[0], results)
+        if len(found) != len(node.outputs):
+            raise NodeFault(1117, f"it has {len(node.outputs)} outputs, its subgraphs return {len(found)}")
+        return found
 
     def _subgraph(
-        self, graph: GraphProto, given: Sequence[Operand], emitter: Emitter, scope: Scope, versions: Mapping[str, int]
-    ) -> list[Operand]:
+        self, graph: GraphProto, given: Sequence[Held], emitter: Emitter, scope: Scope, versions: Mapping[str, int]
+    ) -> list[Held]:
         """Import a subgraph with an emitter of its own; raises `Skipped` where an output has faults."""
         inner: Scope = dict(scope)
         for value, operand in zip(graph.input, given, strict=True):
@@ -263,10 +308,10 @@ class BodyImporter:
             self._run(graph.node, inner, versions)
         finally:
             self._emitter = around
-        found: list[Operand] = []
+        found: list[Held] = []
         for value in graph.output:
             result = inner.get(value.name, Missing.FAILED)
-            if not isinstance(result, Operand):
+            if isinstance(result, Missing):
                 raise Skipped
             found.append(result)
         return found
@@ -289,10 +334,21 @@ class BodyImporter:
         return True
 
     # -- outputs -------------------------------------------------------------------------------------------------------
-    def _output(self, name: str, scope: Scope) -> Value | None:
-        operand = scope.get(name)
-        self._emitter.location = f"output {name}"
-        return self._emitter.emit(operand) if isinstance(operand, Operand) else None
+    def _outputs(self, wanted: Sequence[str], scope: Scope) -> Graph:
+        names: list[str] = []
+        values: list[Value] = []
+        structures: list[Structure] = []
+        for name in wanted:
+            held = scope[name]
+            assert not isinstance(held, Missing)
+            structures.append(structure(held))
+            self._emitter.location = f"output {name}"
+            parts = [self._emitter.emit(operand) for operand in flattened(held)]
+            alone = isinstance(held, Operand)
+            names += [name] if alone else [self._builder.fresh(f"{name}.{place}") for place in range(len(parts))]
+            values += parts
+        self.structures = tuple(structures)
+        return self._named(names, values)
 
     def _named(self, names: Sequence[str], values: Sequence[Value]) -> Graph:
         """The graph whose outputs have the model's names: copies where one value has two, or is an input."""

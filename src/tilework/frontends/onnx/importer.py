@@ -10,6 +10,7 @@ from tilework.dims import Extreme, dim
 from tilework.errors import Fault, FrontendError, TileworkError, UsageError
 from tilework.frontends.onnx.body import BodyImporter
 from tilework.frontends.onnx.check import structural_faults
+from tilework.frontends.onnx.containers import TENSOR, Structure
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.full_check import checker_words
 from tilework.frontends.onnx.signature import DeclaredInput, declared_inputs, given_extents, unsupported_operators
@@ -20,6 +21,9 @@ from tilework.graph.graph import Array, Graph, walk
 from tilework.graph.types import TensorType
 
 Check = Literal["own", "auto", "full"]
+
+_Imported: TypeAlias = "tuple[Graph, tuple[Structure, ...]]"
+"""A graph, and what each output of its model is beside the tensors that are the graph's outputs."""
 
 ALWAYS_NEAR = 1
 """Elements from an end of a free dimension that a slice always takes to be inside: all but one, the last one."""
@@ -47,6 +51,7 @@ def import_model(
             model declares for its outputs are not held against what it computes for these.
         check: `"own"` runs Tilework's checks alone, `"auto"` adds the words of ONNX's checker (in a child process)
             where those find damage, `"full"` always runs it.
+        values: what inputs are known to hold, by name. They stay inputs of the graph, which no longer reads them.
 
     Returns:
         The graph; inputs and outputs have the model's names, node locations are ONNX node names. Initialisers are
@@ -62,11 +67,6 @@ def import_model(
         text = f"shapes is {shapes!r}, it must map names of inputs to shapes"
         raise UsageError(1002, text, hint="write shapes={'x': (1, 3, 224, 224)}")
     model = load(source)
-    try:
-        return _import(model, dict(shapes or {}), check, values or {})
-    except UnicodeDecodeError:
-        raise _error(model, [Fault(1103, "model", "a name in it is no UTF-8 text")], check) from None
-    except RecursionError:
     graph, structures = _import_parts(model, shapes, check, values)
     faults = [
         Fault(1115, f"output {output.name}", f"it is {kind}, not a tensor")
@@ -78,9 +78,7 @@ def import_model(
     return graph
 
 
-def import_parts(
-    source: Source, values: Mapping[str, Array] | None = None
-) -> tuple[Graph, tuple[Structure, ...]]:
+def import_parts(source: Source, values: Mapping[str, Array] | None = None) -> tuple[Graph, tuple[Structure, ...]]:
     """As `import_model`, for models whose outputs may be sequences and optionals.
 
     The graph's outputs are the tensors of all outputs in order; with it comes what each of the model's outputs is.
@@ -91,6 +89,11 @@ def import_parts(
 def _import_parts(
     model: LoadedModel, shapes: Mapping[str, Sequence[int]] | None, check: Check, values: Mapping[str, Array] | None
 ) -> _Imported:
+    try:
+        return _import(model, dict(shapes or {}), check, values or {})
+    except UnicodeDecodeError:
+        raise _error(model, [Fault(1103, "model", "a name in it is no UTF-8 text")], check) from None
+    except RecursionError:
         raise _error(model, [Fault(1104, "model", "expressions or subgraphs are nested too deep")], check) from None
 
 
@@ -137,7 +140,7 @@ def _import(
             wide = _settled(model, inputs, dict(given), NearPositions(NearPositions.WIDEST), values)
             if _assumed(wide[0]) < _assumed(settled[0]):
                 return wide
-    return graph
+    return settled
 
 
 def _assumed(graph: Graph) -> int:
@@ -175,7 +178,7 @@ def _settled(
         if dict(symbols.bounds) != bounds and _has_extremes(graph):
             bounds = dict(symbols.bounds)  # the bounds found on the way decide what was left open before them
             continue
-        return graph
+        return graph, importer.structures
     raise _error(model, [Fault(1121, "model", "its free dimensions contradict each other")], "own")
 
 
@@ -195,9 +198,7 @@ _DAMAGE = frozenset({1103, 1104, 1108, 1109, 1112, 1113, 1114, 1117})
 """Codes after which ONNX's own checker is asked too."""
 
 
-def _error(
-    model: LoadedModel, faults: Sequence[Fault], check: Check, decided_by: Iterable[str] = ()
-) -> FrontendError:
+def _error(model: LoadedModel, faults: Sequence[Fault], check: Check, decided_by: Iterable[str] = ()) -> FrontendError:
     """One error with every fault; its code is the first one's."""
     listed = list(dict.fromkeys(faults))
     if check != "own" and any(fault.code in _DAMAGE for fault in listed):

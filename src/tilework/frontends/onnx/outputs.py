@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from tilework.errors import Fault
+from tilework.frontends.onnx.containers import Held, TensorSequence
 from tilework.frontends.onnx.operand import Operand
 from tilework.frontends.onnx.tensors import ELEMENT_TYPES, element_type_called
 
@@ -13,7 +14,7 @@ if TYPE_CHECKING:
     from onnx import ValueInfoProto
 
 
-def output_faults(declared: ValueInfoProto, computed: Operand, shapes_hold: bool) -> Iterator[Fault]:
+def output_faults(declared: ValueInfoProto, computed: Held, shapes_hold: bool) -> Iterator[Fault]:
     """What of an output's declaration can never be true: its kind, element type, constant extents and their number.
 
     What is left open (no type, no shape, a named or unnamed dimension, -1) contradicts nothing. So does a shape without
@@ -25,9 +26,12 @@ def output_faults(declared: ValueInfoProto, computed: Operand, shapes_hold: bool
     kind = declared.type.WhichOneof("value")
     if kind is None:
         return
-    if kind != "tensor_type":
+    of_tensors = "sequence_type" if isinstance(computed, TensorSequence) else "optional_type"
+    if kind != ("tensor_type" if isinstance(computed, Operand) else of_tensors):
         text = f"it is declared as a {kind.removesuffix('_type').replace('_', ' ')}, the model computes {computed}"
         yield Fault(1125, where, text)
+        return
+    if not isinstance(computed, Operand):
         return
     tensor = declared.type.tensor_type
     if tensor.elem_type and ELEMENT_TYPES.get(tensor.elem_type) != computed.dtype:
