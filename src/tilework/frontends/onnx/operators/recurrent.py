@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
 from tilework import dtypes
 from tilework.dims import Dim, dim
@@ -94,14 +95,39 @@ def _activation(name: str, alphas: list[float], betas: list[float], clip: float 
 
 
 # -- one layer in one direction ----------------------------------------------------------------------------------------
+class Weights(Protocol):
+    """The weights of one direction, which rows (inputs or a state) are multiplied with: inputs in, gates out."""
+
+    def times(self, emit: Emitter, rows: Value) -> Value:
+        """Rows [..., inputs] times the weights, [..., gates H]; `emit` may be a subgraph's."""
+        ...
+
+    def part(self, emit: Emitter, start: int, limit: int) -> Weights:
+        """The weights of some outputs."""
+        ...
+
+
+@dataclass(frozen=True)
+class _Numbers:
+    """Weights as they are: [gates H, inputs]."""
+
+    value: Value
+
+    def times(self, emit: Emitter, rows: Value) -> Value:
+        return emit.dot(rows, self.value, (), (), (rows.tensor.rank - 1,), (1,))
+
+    def part(self, emit: Emitter, start: int, limit: int) -> Weights:
+        return _Numbers(emit.slice_axis(self.value, 0, start, limit))
+
+
 @dataclass(frozen=True)
 class _Direction:
-    """Operands of one direction: x W + biases for every position [T, B, gates H], R [gates H, H], biases [gates H] of
-    the recurrent product (None: none), peepholes [3 H], and the first state.
+    """Operands of one direction: x W + biases for every position [T, B, gates H], R, biases [gates H] of the recurrent
+    product (None: none), peepholes [3 H], and the first state.
     """
 
     inputs: Value
-    recurrent: Value
+    recurrent: Weights
     bias: Value | None
     peepholes: Value | None
     state: tuple[Value, ...]
@@ -117,20 +143,16 @@ def _gate(emit: Emitter, value: Value, number: int, hidden: int) -> Value:
     return emit.slice_axis(value, value.tensor.rank - 1, number * hidden, (number + 1) * hidden)
 
 
-def _product(emit: Emitter, state: Value, weights: Value) -> Value:
-    return emit.dot(state, weights, (), (), (1,), (1,))
-
-
 def _rnn_cell(emit: Emitter, way: _Direction, x: Value, state: tuple[Value, ...]) -> tuple[Value, ...]:
     (h,) = state
-    return (way.activations[0](emit, emit.apply("add", x, _product(emit, h, way.recurrent))),)
+    return (way.activations[0](emit, emit.apply("add", x, way.recurrent.times(emit, h))),)
 
 
 def _lstm_cell(input_forget: bool) -> Cell:
     def cell(emit: Emitter, way: _Direction, x: Value, state: tuple[Value, ...]) -> tuple[Value, ...]:
         h, c = state
         hidden = _hidden(h)
-        total = emit.apply("add", x, _product(emit, h, way.recurrent))
+        total = emit.apply("add", x, way.recurrent.times(emit, h))
         f, g, last = way.activations
         peepholes = way.peepholes
 
@@ -159,7 +181,7 @@ def _gru_cell(linear_before_reset: bool) -> Cell:
         hidden = _hidden(h)
         f, g = way.activations
         if linear_before_reset:
-            total = _product(emit, h, way.recurrent)
+            total = way.recurrent.times(emit, h)
             if way.bias is not None:
                 total = emit.apply("add", total, emit.broadcast(way.bias, total.tensor.shape))
             z, r = (
@@ -167,13 +189,12 @@ def _gru_cell(linear_before_reset: bool) -> Cell:
             )
             new = emit.apply("multiply", r, _gate(emit, total, 2, hidden))
         else:
-            first = emit.slice_axis(way.recurrent, 0, 0, 2 * hidden)
-            total = _product(emit, h, first)
+            total = way.recurrent.part(emit, 0, 2 * hidden).times(emit, h)
             z, r = (
                 f(emit, emit.apply("add", _gate(emit, x, n, hidden), _gate(emit, total, n, hidden))) for n in (0, 1)
             )
-            last = emit.slice_axis(way.recurrent, 0, 2 * hidden, 3 * hidden)
-            new = _product(emit, emit.apply("multiply", r, h), last)
+            last = way.recurrent.part(emit, 2 * hidden, 3 * hidden)
+            new = last.times(emit, emit.apply("multiply", r, h))
         new = g(emit, emit.apply("add", _gate(emit, x, 2, hidden), new))
         kept = emit.apply("multiply", z, h)
         one = emit.fill(1, z.tensor.dtype, z.tensor.shape)
@@ -210,9 +231,13 @@ def _run(node: OnnxNode, way: _Direction, cell: Cell, lengths: Value | None) -> 
 
 
 # -- the operators -----------------------------------------------------------------------------------------------------
+def _plain_weights(node: OnnxNode, position: int, direction: int) -> Weights:
+    return _Numbers(direction_part(node.emit, node.value(position), direction))
+
+
 @dataclass(frozen=True)
-class _Layer:
-    """What tells the three operators apart."""
+class Layer:
+    """What tells the operators apart."""
 
     gates: int
     activations: tuple[str, ...]
@@ -220,14 +245,19 @@ class _Layer:
     cell: Callable[[OnnxNode], Cell]
     apart: Callable[[OnnxNode], bool] = lambda node: False
     """Whether the biases of the recurrent product stay with it."""
+    weights: Callable[[OnnxNode, int, int], Weights] = _plain_weights
+    """The weights at a position of the operands, of one direction."""
+    gates_last: bool = False
+    """Whether W and R are [directions, inputs, gates H], and not [directions, gates H, inputs]."""
 
 
-def _part(emit: Emitter, value: Value, direction: int) -> Value:
+def direction_part(emit: Emitter, value: Value, direction: int) -> Value:
     """One direction's part of an operand whose first dimension counts directions."""
     return emit.drop_dims(emit.slice_axis(value, 0, direction, direction + 1), [0])
 
 
-def _layer(layer: _Layer, node: OnnxNode) -> tuple[Value | None, ...]:
+def run_layer(layer: Layer, node: OnnxNode) -> tuple[Value | None, ...]:
+    """The outputs of a recurrent node: all positions', then the last states."""
     emit = node.emit
     way = node.choice("direction", "forward", ("forward", "reverse", "bidirectional"))
     directions = 2 if way == "bidirectional" else 1
@@ -237,11 +267,12 @@ def _layer(layer: _Layer, node: OnnxNode) -> tuple[Value | None, ...]:
         raise NodeFault(1119, f"X {x.type}, W {w.type} and R {r.type} must have three dimensions")
     if batch_first:
         x = emit.transpose(x, (1, 0, 2))
-    hidden = r.tensor.shape[2]
+    hidden = r.tensor.shape[1 if layer.gates_last else 2]
     if not hidden.is_constant or node.integer("hidden_size", hidden.constant) != hidden.constant:
         raise NodeFault(1119, f"R {r.type} does not fit a hidden_size of {node.integer('hidden_size', 0)}")
-    _expect(w, (dim(directions), hidden * layer.gates, x.tensor.shape[2]), "W")
-    _expect(r, (dim(directions), hidden * layer.gates, hidden), "R")
+    for value, rows, what in ((w, x.tensor.shape[2], "W"), (r, hidden, "R")):
+        sides = (hidden * layer.gates, rows)
+        _expect(value, (dim(directions), *(sides[::-1] if layer.gates_last else sides)), what)
     biases = node.optional(3)
     if biases is not None:
         _expect(biases, (dim(directions), hidden * (2 * layer.gates)), "B")
@@ -252,10 +283,10 @@ def _layer(layer: _Layer, node: OnnxNode) -> tuple[Value | None, ...]:
     cell = layer.cell(node)
     found: list[tuple[Value, ...]] = []
     for d in range(directions):
-        inputs = emit.dot(x, _part(emit, w, d), (), (), (2,), (1,))
+        inputs = layer.weights(node, 1, d).times(emit, x)
         bias = None
         if biases is not None:
-            both = _part(emit, biases, d)
+            both = direction_part(emit, biases, d)
             wide = hidden.constant * layer.gates
             own, bias = emit.slice_axis(both, 0, 0, wide), emit.slice_axis(both, 0, wide, 2 * wide)
             if not layer.apart(node):
@@ -263,9 +294,9 @@ def _layer(layer: _Layer, node: OnnxNode) -> tuple[Value | None, ...]:
             inputs = emit.apply("add", inputs, emit.broadcast(own, inputs.tensor.shape))
         shape = (x.tensor.shape[1], hidden)
         state = tuple(_start(emit, given, d, shape, inputs, batch_first) for given in starts)
-        holes = None if peepholes is None else _part(emit, peepholes, d)
+        holes = None if peepholes is None else direction_part(emit, peepholes, d)
         reverse = way == "reverse" or d == 1
-        one = _Direction(inputs, _part(emit, r, d), bias, holes, state, activations[d], reverse)
+        one = _Direction(inputs, layer.weights(node, 2, d), bias, holes, state, activations[d], reverse)
         found.append(_run(node, one, cell, lengths))
     return _results(emit, found, layer.states, batch_first)
 
@@ -278,7 +309,7 @@ def _start(
         return emit.fill(0, like.tensor.dtype, shape)
     if given.tensor.rank != 3:
         raise NodeFault(1119, f"an initial state is {given.type}, it must have three dimensions")
-    found = _part(emit, emit.transpose(given, (1, 0, 2)) if batch_first else given, direction)
+    found = direction_part(emit, emit.transpose(given, (1, 0, 2)) if batch_first else given, direction)
     emit.joined_shape(found.tensor.shape, shape)
     return emit.broadcast(found, shape)
 
@@ -298,15 +329,15 @@ def _expect(value: Value, shape: tuple[Dim, ...], what: str) -> None:
         raise NodeFault(1119, f"{what} is {value.type}, it must be [{', '.join(map(str, shape))}]")
 
 
-_RNN = _Layer(1, ("Tanh",), 1, lambda node: _rnn_cell)
-_GRU = _Layer(
+_RNN = Layer(1, ("Tanh",), 1, lambda node: _rnn_cell)
+_GRU = Layer(
     3, ("Sigmoid", "Tanh"), 1, lambda node: _gru_cell(node.flag("linear_before_reset")),
     lambda node: node.flag("linear_before_reset"),
 )  # fmt: skip
-_LSTM = _Layer(4, ("Sigmoid", "Tanh", "Tanh"), 2, lambda node: _lstm_cell(node.flag("input_forget")))
+LSTM = Layer(4, ("Sigmoid", "Tanh", "Tanh"), 2, lambda node: _lstm_cell(node.flag("input_forget")))
 
 CONVERTERS: dict[str, Converter] = {
-    "GRU": lambda node: _layer(_GRU, node),
-    "LSTM": lambda node: _layer(_LSTM, node),
-    "RNN": lambda node: _layer(_RNN, node),
+    "GRU": lambda node: run_layer(_GRU, node),
+    "LSTM": lambda node: run_layer(LSTM, node),
+    "RNN": lambda node: run_layer(_RNN, node),
 }
