@@ -33,12 +33,11 @@ class Control:
     @property
     def state_count(self) -> int:
         """Operands that a repetition passes from trip to trip; the same number of results comes first."""
-        node = self.node
-        return int(str(node.attributes["state_count"])) if self.trip else len(node.outputs)
+        return int(str(self.node.attributes["state_count"])) if self.trip else len(self.formals[-1])
 
     @property
     def collected(self) -> tuple[Value, ...]:
-        """Results of a `scan` that hold a row of each trip."""
+        """Results of a repetition that hold a row of each trip."""
         return self.node.outputs[self.state_count :]
 
     def position(self, length: Dim) -> Dim:

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 from tilework.compiler.blocks import Block, Control
 from tilework.compiler.kernels import RegionKernel
 from tilework.compiler.stacking import ProgramKernel, RowKernels, stored_row, zeros
 from tilework.graph.graph import Graph, Value
+from tilework.ops.control.while_ import rows_symbol
 
 
 @dataclass(frozen=True, eq=False)
 class StackedRows:
-    """How a repetition collects one of its results: zeros at the start, a row stored each trip."""
+    """How a repetition collects one of its results: a row stored each trip, into zeros where the number is known."""
 
-    zeros: ProgramKernel
+    zeros: ProgramKernel | None
     stored_row: ProgramKernel
 
 
@@ -54,11 +55,16 @@ def planned_block(block: Block, kernels: Mapping[str, RegionKernel], rows: RowKe
 
 
 def _stacked(item: Control, kernels: RowKernels) -> Iterator[StackedRows]:
-    """The kernels that collect what a `scan` returns besides its state."""
-    if not item.trip:
+    """The kernels that collect what a repetition returns besides its state."""
+    if item.node.operator == "if":
         return
-    body = item.blocks[0].graph
+    body = item.blocks[-1].graph
     for result, returned in zip(item.collected, body.outputs[item.state_count :], strict=True):
-        rows = result.tensor
-        store = stored_row(body.values[returned].tensor, rows, item.position(rows.shape[0]), body.symbols)
-        yield StackedRows(kernels(zeros(rows, body.symbols)), kernels(store))
+        rows, row = result.tensor, body.values[returned].tensor
+        if item.trip:
+            store = stored_row(row, rows, item.position(rows.shape[0]), body.symbols)
+            yield StackedRows(kernels(zeros(rows, body.symbols)), kernels(store))
+        else:  # when a row is stored there is room for it
+            number = rows_symbol(item.node)
+            known = tuple(replace(s, lower=1, measured=False) if s.name == number else s for s in body.symbols)
+            yield StackedRows(None, kernels(stored_row(row, rows, rows.shape[0] - 1, known)))

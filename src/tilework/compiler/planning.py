@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText
-from tilework.compiler.control import ByteClasses, control_steps, share_bytes
+from tilework.compiler.control import ByteClasses, control_steps, growing_rows, share_bytes
 from tilework.compiler.kernels import RegionKernel
 from tilework.compiler.origins import fault_origins, origin_of
 from tilework.compiler.plan_items import PlanBlock, PlanControl, PlanItem
@@ -89,6 +89,7 @@ class _Planner:
         self.measured = {symbol.name for symbol in self._symbols() if symbol.measured}
         self.allocated: set[str] = set()
         """The memories that a step allocates by now."""
+        self.growing = {self.classes.of(name) for item in _controls(block) for name in growing_rows(item)}
         self.read = {name for inner in _blocks(block) for name in inner.graph.outputs}
         for inner in _blocks(block):
             self.read.update(name for node in inner.graph.nodes for name in node.inputs)
@@ -171,7 +172,9 @@ class _Planner:
         return copied, changed
 
     def _fills(self, base: str, name: str) -> bool:
-        """Whether a value is all that its first bytes hold, and is not what a loop lets grow."""
+        """Whether a value is all that its first bytes hold, and these are nothing that a loop lets grow."""
+        if base in self.growing:
+            return False
         held, shown = self.values[base].tensor, self.graph.values[name].tensor
         return held.size == shown.size or not (held.size.names() | shown.size.names()) & self.measured
 
@@ -218,15 +221,17 @@ class _Planner:
                 self._kernel(item, graph)
             elif isinstance(item, Value):
                 self._check([graph.producers[item.name]], graph)
-            elif isinstance(item, PlanControl):
+            else:
                 self.steps.extend(control_steps(self, item))
 
     # -- what control steps need ---------------------------------------------------------------------------------------
     def nested(self, block: PlanBlock) -> list[Step]:
         """The steps of a block."""
         around, self.steps = self.steps, []
+        allocated = set(self.allocated)
         self._items(block.items, block.graph)
         found, self.steps = self.steps, around
+        self.allocated = allocated
         return found
 
     def buffer_of(self, name: str) -> PlanBuffer:
@@ -239,13 +244,13 @@ class _Planner:
         made = self.buffers[name] = PlanBuffer(name, like.shape, like.dtype, "host", self._place(like.shape), ALIGNMENT)
         return made
 
-    def allocate(self, names: Iterable[str], origin: str) -> None:
-        """Allocate buffers before they are written, those whose sizes the call measures."""
+    def _allocations(self, names: Iterable[str], origin: str) -> list[Step]:
+        """Steps that allocate buffers before they are written, those whose sizes the call measures."""
         buffers = [self.buffers[name] for name in names]
         late = [b for b in buffers if self._is_late(b) and b.memory not in self.allocated]
-        if late:
-            self.allocated.update(buffer.memory for buffer in late)
-            self.steps.append(Allocate(f"allocate {late[0].name}", (), tuple(b.name for b in late), origin=origin))
+        self.allocated.update(buffer.memory for buffer in late)
+        names = tuple(buffer.name for buffer in late)
+        return [Allocate(f"allocate {late[0].name}", (), names, origin=origin)] if late else []
 
     def _is_late(self, buffer: PlanBuffer) -> bool:
         """Whether a step allocates it: measured places, and outputs of measured size (`plan.needs_allocation`)."""
@@ -258,12 +263,17 @@ class _Planner:
         """Where a new buffer lives: one whose size the call measures in memory of its own."""
         return MeasuredPlace() if any(extent.names() & self.measured for extent in shape) else ArenaPlace(ARENA)
 
-    def copied(self, source: PlanBuffer, target: PlanBuffer, origin: str) -> Step:
-        """A step that copies all elements."""
-        return CopyStep(f"copy {source.name} to {target.name}", source.name, target.name, origin=origin)
+    def copied(self, source: PlanBuffer, target: PlanBuffer, origin: str) -> list[Step]:
+        """Steps that copy all elements, and allocate what they are copied to where a step has to."""
+        copy = CopyStep(f"copy {source.name} to {target.name}", source.name, target.name, origin=origin)
+        return [*self._allocations([target.name], origin), copy]
 
-    def called(self, name: str, kernel: ProgramKernel, arguments: Sequence[PlanBuffer], origin: str) -> Step:
-        """A step that calls a kernel."""
+    def is_allocated(self, buffers: Sequence[PlanBuffer]) -> None:
+        """Take note that steps of the caller's own allocate buffers."""
+        self.allocated.update(buffer.memory for buffer in buffers)
+
+    def called(self, name: str, kernel: ProgramKernel, arguments: Sequence[PlanBuffer], origin: str) -> list[Step]:
+        """Steps that call a kernel, and allocate what it writes where a step has to."""
         return self._call(name, kernel.kernel, kernel.program, [buffer.name for buffer in arguments], origin)
 
     def _change_inputs(self, changes: list[_Change]) -> None:
@@ -321,25 +331,25 @@ class _Planner:
         self._check(region.nodes, graph)
         if operator(region.root.operator).measured(region.root.attributes) and region.root.output.name not in self.read:
             return  # only the size is wanted
-        step = self._call(region.name, item.kernel, item.program, arguments, origin)
+        *before, step = self._call(region.name, item.kernel, item.program, arguments, origin)
         of_faults = fault_origins(region, item.kernel.faults)
-        if any(one != origin for one in of_faults):
+        if isinstance(step, KernelStep) and any(one != origin for one in of_faults):
             step = replace(step, fault_origins=of_faults)
-        self.steps.append(step)
+        self.steps += [*before, step]
 
     def _call(
         self, name: str, kernel: KernelText, program: LoopProgram, arguments: list[str], origin: str
-    ) -> KernelStep:
-        """A kernel's step, with workspaces behind its arguments."""
+    ) -> list[Step]:
+        """A kernel's step, with workspaces behind its arguments, after those that allocate what it writes."""
         for extra in kernel.signature.buffers[len(arguments) :]:
             made = self._fresh(f"{name}.{extra.name}")
             place = self._place(extra.shape)
             self.buffers[made] = PlanBuffer(made, extra.shape, extra.dtype, "host", place, ALIGNMENT)
             arguments.append(made)
         accesses = zip(arguments, kernel.signature.buffers, strict=True)
-        self.allocate([argument for argument, formal in accesses if formal.access != "read"], origin)
+        found = self._allocations([argument for argument, formal in accesses if formal.access != "read"], origin)
         symbols = tuple(dim(symbol.name) for symbol in kernel.signature.symbols)
-        return KernelStep(name, kernel.signature, tuple(arguments), symbols, program, origin=origin)
+        return [*found, KernelStep(name, kernel.signature, tuple(arguments), symbols, program, origin=origin)]
 
     def _copy(self, position: int, name: str) -> None:
         value = self.graph.values[name]
@@ -347,9 +357,8 @@ class _Planner:
         self.buffers[target] = PlanBuffer(
             target, value.tensor.shape, value.tensor.dtype, "host", OutputPlace(position), value.tensor.dtype.itemsize
         )
-        self._buffer(value)
-        self.allocate([target], name)
-        self.steps.append(CopyStep(f"copy {position}", self._buffer(value).name, target, origin=name))
+        copy = CopyStep(f"copy {position}", self._buffer(value).name, target, origin=name)
+        self.steps += [*self._allocations([target], name), copy]
 
     def _output(self, position: int, name: str, shown: str) -> PlanOutput:
         value = self.graph.values[name]
@@ -425,6 +434,12 @@ def _blocks(block: PlanBlock) -> Iterator[PlanBlock]:
         if isinstance(item, PlanControl):
             for inner in item.blocks:
                 yield from _blocks(inner)
+
+
+def _controls(block: PlanBlock) -> Iterator[PlanControl]:
+    """Every control node of the block and of all inside it."""
+    for inner in _blocks(block):
+        yield from (item for item in inner.items if isinstance(item, PlanControl))
 
 
 def _distinct(names: tuple[str, ...]) -> tuple[str, ...]:

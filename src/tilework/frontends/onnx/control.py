@@ -6,7 +6,7 @@ other is a `while`. What a subgraph returns must have the same type on every cou
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from tilework import dtypes
@@ -15,7 +15,8 @@ from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import Operand, from_value
-from tilework.graph.graph import Graph, Value
+from tilework.frontends.onnx.unify import equal
+from tilework.graph.graph import Attribute, Graph, Value
 
 if TYPE_CHECKING:
     from onnx import GraphProto
@@ -49,10 +50,12 @@ def run_loop(node: OnnxNode, run: Run) -> list[Operand]:
     count = len(node.operands) - 2
     if len(body.input) != count + 2:
         raise NodeFault(1117, f"its body has {len(body.input)} inputs, {count + 2} are needed")
+    if len(body.output) < count + 1:
+        raise NodeFault(1117, f"its body has {len(body.output)} outputs, {count + 1} are needed")
     if _always(node, body):
-        return _counted_loop(node, body, run)
-    if len(body.output) > count + 1:
-        raise NodeFault(1126, "how many rows its scan outputs have is known only when the loop has run")
+        found = _counted_loop(node, body, run)
+        if found is not None:
+            return found
     return _conditional_loop(node, body, run)
 
 
@@ -88,7 +91,8 @@ def _is_true(tensor: object) -> bool:
     return array.size == 1 and bool(array.reshape(-1)[0])
 
 
-def _counted_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand]:
+def _counted_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand] | None:
+    """The results of a loop that runs a known number of times; None where its state changes its size."""
     emit = node.emit
     (trips,) = node.known(0, "the number of trips").reshape(-1)
     numbers = emit.iota((_not_negative(trips),), 0, dtypes.int64)
@@ -98,9 +102,12 @@ def _counted_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand]:
     number = inner.builder.input(inner.builder.fresh("trip"), dtypes.int64)
     go_on = inner.scalar(True, dtypes.boolean)
     results = run(body, [from_value("", v) for v in (number, go_on, *formals)], inner)[1:]
-    _same_types(emit, results[: len(state)], [from_value("", v) for v in state], "its body's state is")
+    shapes = [value.tensor.shape for value in state]
+    if _new_extents(emit, results[: len(state)], state, shapes, ()):
+        return None
+    _check_rows(inner, results[len(state) :])
     graph = inner.build([_own(inner, operand) for operand in results])
-    attributes = {"state_count": len(state), "reverse": False}
+    attributes: dict[str, Attribute] = {"state_count": len(state), "reverse": False}
     return _applied(emit, "scan", [*state, numbers], attributes, [graph])
 
 
@@ -109,23 +116,86 @@ def _not_negative(trips: Dim) -> Dim:
 
 
 def _conditional_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand]:
-    """State: the trip, whether to go on, and the loop's own."""
+    """State: the trip, whether to go on, and the loop's own, whose sizes may change from trip to trip."""
     emit = node.emit
     most = emit.reshape(node.value(0), ()) if node.has(0) else None
     first = emit.scalar(0, dtypes.int64)
     start = _truth(emit, node.value(1)) if node.has(1) else emit.scalar(True, dtypes.boolean)
-    state = [first, start, *(node.value(n) for n in range(2, len(node.operands)))]
-    asked = emit.inside("condition")
-    formals = [_formal(asked, value) for value in state]
-    go_on = formals[1] if most is None else asked.apply("and", formals[1], asked.compare("LT", formals[0], most))
-    condition = asked.build([go_on])
-    inner = emit.inside("body")
-    formals = [_formal(inner, value) for value in state]
-    results = run(body, [from_value("", value) for value in formals], inner)
-    _same_types(emit, results[1:], [from_value("", v) for v in state[2:]], "its body's state is")
+    own = [node.value(n) for n in range(2, len(node.operands))]
+    state = [first, start, *own]
+    shapes, changing = [value.tensor.shape for value in own], list[Dim]()
+    while True:
+        inner = emit.inside("body")
+        inner.measures.extend(map(str, changing))
+        formals = [_formal(inner, value) for value in state[:2]]
+        formals += [_formal(inner, value, shape) for value, shape in zip(own, shapes, strict=True)]
+        results = run(body, [from_value("", value) for value in formals], inner)
+        found = _new_extents(emit, results[1 : 1 + len(own)], own, shapes, changing)
+        if not found:
+            break
+        changing += found
+    rows = results[1 + len(own) :]
+    _check_rows(inner, rows)
     following = [inner.apply("add", formals[0], 1), _truth(inner, _own(inner, results[0]))]
     graph = inner.build([*following, *(_own(inner, operand) for operand in results[1:])])
-    return _applied(emit, "while", state, {}, [condition, graph])[2:]
+    asked = emit.inside("condition")
+    asked.measures.extend(map(str, changing))
+    formals = [_formal(asked, value) for value in state[:2]]
+    for value, shape in zip(own, shapes, strict=True):
+        _formal(asked, value, shape)
+    go_on = formals[1] if most is None else asked.apply("and", formals[1], asked.compare("LT", formals[0], most))
+    condition = asked.build([go_on])
+    attributes: dict[str, Attribute] = {}
+    if changing:
+        attributes["extents"] = tuple(emit.measured_symbol(f"{node.proto.name or 'loop'} size") for _ in changing)
+    if rows:
+        limit = node.operand(0).known() if node.has(0) else None
+        upper = None if limit is None or not limit.reshape(-1)[0].is_constant else limit.reshape(-1)[0].constant
+        trips = emit.measured_symbol(f"{node.proto.name or 'loop'} trips", None if upper is None else max(upper, 0))
+        attributes["rows"] = (trips,)
+    return _applied(emit, "while", state, attributes, [condition, graph])[2:]
+
+
+def _new_extents(
+    emit: Emitter,
+    results: Sequence[Operand],
+    state: Sequence[Value],
+    shapes: list[tuple[Dim, ...]],
+    changing: Sequence[Dim],
+) -> list[Dim]:
+    """New symbols for extents that a body returns otherwise than it takes them; `shapes` get them.
+
+    Free dims that stand in one place are taken to be equal where they may be, as anywhere else.
+    """
+    found: list[Dim] = []
+    for number, (result, value) in enumerate(zip(results, state, strict=True)):
+        if result.dtype != value.tensor.dtype or result.rank != value.tensor.rank:
+            text = f"its body's state is {result} and {value.type}: of which type is known only when the model runs"
+            raise NodeFault(1120, text)
+        for place, (one, other) in enumerate(zip(result.shape, shapes[number], strict=True)):
+            if other in changing or _stays(emit, one, other):
+                continue
+            symbol = emit.symbols.measured(f"{value.name}_{place}")
+            shapes[number] = (*shapes[number][:place], symbol, *shapes[number][place + 1 :])
+            found.append(symbol)
+    return found
+
+
+def _stays(emit: Emitter, one: Dim, other: Dim) -> bool:
+    if one == other:
+        return True
+    if any(map(emit.symbols.is_measured, one.names() | other.names())) or (one.is_constant and other.is_constant):
+        return False
+    try:
+        return equal(emit.symbols, one, other, "sizes of a state")
+    except NodeFault:
+        return False
+
+
+def _check_rows(inner: Emitter, rows: Sequence[Operand]) -> None:
+    for row in rows:
+        if any(extent.names() & set(inner.measures) for extent in row.shape):
+            raise NodeFault(1126, f"its rows are {row}, of other sizes from trip to trip")
 
 
 def run_scan(node: OnnxNode, run: Run) -> list[Operand]:
@@ -175,8 +245,9 @@ def _truth(emit: Emitter, value: Value) -> Value:
     return emit.reshape(value, ())
 
 
-def _formal(inner: Emitter, value: Value) -> Value:
-    return inner.builder.input(inner.builder.fresh("state"), value.tensor.dtype, *value.tensor.shape)
+def _formal(inner: Emitter, value: Value, shape: Sequence[Dim] | None = None) -> Value:
+    extents = value.tensor.shape if shape is None else shape
+    return inner.builder.input(inner.builder.fresh("state"), value.tensor.dtype, *extents)
 
 
 def _own(inner: Emitter, operand: Operand) -> Value:
@@ -199,7 +270,7 @@ def _same_types(emit: Emitter, found: Sequence[Operand], wanted: Sequence[Operan
 
 
 def _applied(
-    emit: Emitter, operator: str, inputs: Sequence[Value], attributes: dict[str, int | bool], graphs: Sequence[Graph]
+    emit: Emitter, operator: str, inputs: Sequence[Value], attributes: Mapping[str, Attribute], graphs: Sequence[Graph]
 ) -> list[Operand]:
     found = emit.builder.apply_all(operator, inputs, attributes, location=emit.location, subgraphs=graphs)
     return [from_value("", value) for value in found]
