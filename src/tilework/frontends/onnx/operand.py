@@ -18,9 +18,12 @@ LARGEST_KNOWN = 4096
 
 
 class Operand:
-    """One ONNX value. At least one of `value`, `array`, `dims` is set; the emitter makes a value of the others."""
+    """One ONNX value. At least one of `value`, `array`, `dims` is set; the emitter makes a value of the others.
 
-    __slots__ = ("array", "dims", "dtype", "name", "shape", "value")
+    `words` makes it a tensor of strings: the elements are positions (int64) in that list.
+    """
+
+    __slots__ = ("array", "dims", "dtype", "name", "shape", "value", "words")
 
     def __init__(
         self,
@@ -31,6 +34,7 @@ class Operand:
         value: Value | None = None,
         array: Array | None = None,
         dims: DimArray | None = None,
+        words: tuple[str, ...] | None = None,
     ) -> None:
         self.name = name
         self.dtype = dtype
@@ -38,6 +42,7 @@ class Operand:
         self.value = value
         self.array = array
         self.dims = dims
+        self.words = words
 
     @property
     def rank(self) -> int:
@@ -52,7 +57,7 @@ class Operand:
         return self.dims
 
     def __str__(self) -> str:
-        return f"{self.dtype}[{', '.join(map(str, self.shape))}]"
+        return f"{'string' if self.words is not None else self.dtype}[{', '.join(map(str, self.shape))}]"
 
 
 def from_value(name: str, value: Value) -> Operand:

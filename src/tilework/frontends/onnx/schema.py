@@ -11,6 +11,8 @@ if TYPE_CHECKING:
     from onnx import NodeProto
 
 STANDARD_DOMAINS = frozenset({"", "ai.onnx"})
+ML_DOMAIN = "ai.onnx.ml"
+"""Classical machine learning: trees, linear models, encoders."""
 
 
 @dataclass(frozen=True)
