@@ -37,8 +37,9 @@ class CompileTarget(Protocol):
 _INTRINSIC = re.compile(
     r"@(llvm\.(x86|aarch64|arm|riscv|ppc|s390|wasm|nvvm|amdgcn|hexagon|mips|ve|loongarch|spv|dx)\.[\w.]+)"
 )
-# Assembly whose text is empty ties values to a place in the program: it is never parsed.
-_ASSEMBLY = re.compile(r"^\s*module\s+asm\b|\bcall\b[^\n\"]*\basm\b(?! sideeffect \"\", )", re.MULTILINE)
+_ASSEMBLY = re.compile(r"^\s*module\s+asm\b|\bcall\b[^\n\"]*\basm\b", re.MULTILINE)
+_EMPTY = ' asm sideeffect "", '
+"""Assembly whose text is empty ties values to a place in the program: it is never parsed."""
 
 # The first prefix that fits decides. What follows it are features that are needed together; () means that every
 # processor of the architecture has it.
@@ -109,7 +110,8 @@ def check_text(text: str, target: CompileTarget) -> None:
             `target.features` does not list, and for inline assembly that is
             not empty.
     """
-    if _ASSEMBLY.search(text):
+    others = text.replace(_EMPTY, " ")
+    if "asm" in others and _ASSEMBLY.search(others):
         raise CodegenError(1681, "inline assembly cannot be translated: LLVM aborts without an assembler")
     have = {feature[1:] for feature in target.features.split(",") if feature.startswith("+")}
     family = architecture(target.triple)
