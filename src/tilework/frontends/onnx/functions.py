@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
 STANDARD_FUNCTIONS = frozenset({
-    "AffineGrid", "Attention", "BlackmanWindow", "CausalConvWithState", "CenterCropPad", "HammingWindow", "HannWindow",
-    "NegativeLogLikelihoodLoss", "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU",
+    "Attention", "BlackmanWindow", "CausalConvWithState", "HammingWindow", "HannWindow", "NegativeLogLikelihoodLoss",
+    "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU",
 })  # fmt: skip
 """Operators of ai.onnx that are imported through the body that the package onnx has for them."""
 
