@@ -1,31 +1,18 @@
-"""`random_bits`: counter-based random numbers, Philox 4x32 with ten rounds.
-
-Source: Salmon, Moraes, Dror, Shaw, "Parallel random numbers: as easy as 1, 2, 3" (SC 2011).
-"""
+"""`random_bits`: counter-based random numbers in the order of a graph's effects (see `_philox`)."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
-
-from tilework import dtypes
 from tilework.compute.notation import Computation
-from tilework.dims import Dim, Symbol, dim, product
+from tilework.dims import Symbol, product
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, TokenType, ValueType
-from tilework.loops.expressions import Expression, Load, call, cast, constant, index
 from tilework.loops.program import Buffer
-from tilework.ops.definitions import mapped
+from tilework.ops import _philox
 from tilework.ops.operator import TOKEN, Array, Counts, Operator
 from tilework.ops.rules import Rule
-from tilework.ops.values import dtype_attribute
-
-_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
-_STEPS = (0x9E3779B9, 0xBB67AE85)
-_ROUNDS = 10
-_LOW = 0xFFFFFFFF
 
 
 class RandomBits(Operator):
@@ -40,18 +27,11 @@ class RandomBits(Operator):
 
     def infer(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[ValueType, ...]:
         rule = Rule(self.name, operands, attributes)
-        shape = rule.shape("shape")
-        dtype = rule.dtype("dtype", dtypes.uint32)
-        if dtype not in (dtypes.uint32, dtypes.uint64):
-            rule.fault(1225, f"attribute 'dtype' is {dtype}, it must be uint32 or uint64")
+        result = _philox.result_type(rule)
         key, counter = rule.token_and_tensors(2)
-        for operand, words, what in ((key, 2, "the key"), (counter, 1, "the counter")):
-            if operand.dtype != dtypes.uint64:
-                rule.fault(1222, f"{what} has elements of {operand.dtype}, it must be uint64")
-            if operand.shape != (dim(words),):
-                rule.fault(1223, f"{what} is {operand}, it must be uint64[{words}]")
+        _philox.check_operands(rule, key, counter)
         rule.finish()
-        return TokenType(), TensorType(shape, dtype)
+        return TokenType(), result
 
     def define(
         self,
@@ -60,84 +40,20 @@ class RandomBits(Operator):
         attributes: Mapping[str, Attribute],
         symbols: Sequence[Symbol] = (),
     ) -> Computation:
-        key, counter = operands
-        (result,) = results
-
-        def value(point: tuple[Dim, ...]) -> Expression:
-            position = Dim()
-            for i, extent in zip(point, result.shape, strict=True):
-                position = position * extent + i
-            per_block = 16 // result.dtype.itemsize
-            first, second = (Load(key.name, (dim(word),), key.dtype) for word in (0, 1))
-            block = Load(counter.name, (Dim(),), counter.dtype) + cast(index(position // per_block), dtypes.uint64)
-            words = _philox([*_halves(block), *_halves(second)], _halves(first))
-            if result.dtype == dtypes.uint64:
-                words = [
-                    call("or", low, call("shift_left", high, 32))
-                    for low, high in zip(words[::2], words[1::2], strict=True)
-                ]
-            found = words[-1]
-            place = index(position % per_block)
-            for number in range(per_block - 1):
-                found = call("select", call("equal", place, number), words[number], found)
-            return cast(found, result.dtype)
-
-        return mapped(self.name, operands, results, symbols, value)
+        return _philox.definition(self.name, operands, results, symbols)
 
     def reference(
         self, operands: Sequence[Array], attributes: Mapping[str, Any], results: Sequence[TensorType]
     ) -> tuple[Array, ...]:
         _, key, counter = operands
-        shape: tuple[int, ...] = attributes["shape"]
-        dtype = dtype_attribute(attributes)
-        size = int(np.prod(shape, dtype=np.int64))
-        blocks = -(-size * dtype.itemsize // 16)
-        with np.errstate(over="ignore"):
-            low = counter[0] + np.arange(blocks, dtype=np.uint64)
-            state = np.empty((blocks, 4), np.uint32)
-            state[:, 0], state[:, 1] = low, low >> np.uint64(32)
-            state[:, 2:] = np.array([int(key[1]) & _LOW, int(key[1]) >> 32], np.uint32)
-            schedule = np.array([int(key[0]) & _LOW, int(key[0]) >> 32], np.uint32)
-            for _ in range(_ROUNDS):
-                even = state[:, 0].astype(np.uint64) * np.uint64(_MULTIPLIERS[0])
-                odd = state[:, 2].astype(np.uint64) * np.uint64(_MULTIPLIERS[1])
-                mixed = np.stack(
-                    [
-                        (odd >> np.uint64(32)).astype(np.uint32) ^ state[:, 1] ^ schedule[0], odd.astype(np.uint32),
-                        (even >> np.uint64(32)).astype(np.uint32) ^ state[:, 3] ^ schedule[1], even.astype(np.uint32),
-                    ],
-                    axis=1,
-                )  # fmt: skip
-                state, schedule = mixed, schedule + np.array(_STEPS, np.uint32)
-        words = np.ascontiguousarray(state).astype("<u4").reshape(-1)
-        bits = words if dtype == dtypes.uint32 else words.view("<u8")
-        return TOKEN, bits[:size].astype(dtype.numpy).reshape(shape)
+        return TOKEN, _philox.bits(key, counter, attributes)
 
     def counts(
         self, operands: Sequence[ValueType], results: Sequence[ValueType], attributes: Mapping[str, Attribute]
     ) -> Counts:
         moved = super().counts(operands, results, attributes)
         made = product(e for t in results if isinstance(t, TensorType) for e in t.shape)
-        return Counts(made * (_ROUNDS * 3), moved.bytes)
-
-
-def _halves(value: Expression) -> list[Expression]:
-    """The low and the high 32 bits, each as uint64."""
-    return [call("and", value, _LOW), call("shift_right_logical", value, 32)]
-
-
-def _philox(counter: list[Expression], key: list[Expression]) -> list[Expression]:
-    """Ten rounds over four words, under two; every word is a uint64 below 2^32."""
-    steps = [constant(step, dtypes.uint64) for step in _STEPS]
-    for _ in range(_ROUNDS):
-        low_even, high_even = _halves(counter[0] * _MULTIPLIERS[0])
-        low_odd, high_odd = _halves(counter[2] * _MULTIPLIERS[1])
-        counter = [
-            call("xor", call("xor", high_odd, counter[1]), key[0]), low_odd,
-            call("xor", call("xor", high_even, counter[3]), key[1]), low_even,
-        ]  # fmt: skip
-        key = [call("and", word + step, _LOW) for word, step in zip(key, steps, strict=True)]
-    return counter
+        return Counts(made * _philox.OPERATIONS, moved.bytes)
 
 
 OPERATOR = RandomBits()
