@@ -38,11 +38,19 @@ def in_float64(path: Path) -> Any:
     return tilework.compile(model, numerics="strict")
 
 
-def nearer(ours: Arrays, theirs: Arrays, exact: Arrays) -> bool:
-    """Whether every output of ours is at least as near to the exact one: noise (random bytes) can take ONNX Runtime
-    itself further from it than the two may differ.
+AMPLIFIED = 2.0
+"""Tolerances that a value may be off where ONNX Runtime's is further off still."""
+
+
+def nearer(ours: Arrays, theirs: Arrays, exact: Arrays, noise: float) -> bool:
+    """Whether outputs are as near to the exact ones as may be, where they are too far from ONNX Runtime's.
+
+    Noise as input (random bytes) amplifies what is rounded: ONNX Runtime itself is up to 4.5 tolerances from the exact
+    values there. Every output must then be at least as near as its, and never off by more than `AMPLIFIED` tolerances.
     """
-    return all(np.abs(ours[n] - exact[n]).max() <= np.abs(theirs[n] - exact[n]).max() for n in exact)
+    rounded = {name: value.astype(ours[name].dtype) for name, value in exact.items()}
+    near = all(np.abs(ours[n] - exact[n]).max() <= np.abs(theirs[n] - exact[n]).max() for n in exact)
+    return near and excess(ours, rounded, noise) <= AMPLIFIED
 
 
 def compared(path: Path, noise: float, cases: list[Arrays], threads: int) -> None:
@@ -58,7 +66,7 @@ def compared(path: Path, noise: float, cases: list[Arrays], threads: int) -> Non
             theirs = dict(zip(names, reference.run(None, case), strict=True))
             if excess(ours, theirs, noise) > 1:
                 exact = dict(zip(names, in_float64(path)(**case), strict=True))
-                assert nearer(ours, theirs, exact)
+                assert nearer(ours, theirs, exact, noise)
             for name, value in ours.items():
                 assert value.tobytes() == again[name].tobytes(), f"{name} differs from run to run"
 
