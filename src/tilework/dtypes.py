@@ -13,14 +13,15 @@ from tilework.errors import UsageError
 
 Kind = Literal["boolean", "signed", "unsigned", "floating", "complex"]
 
-_ML_DTYPES = frozenset(
-    ("bfloat16", "int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz")
-)
+_ML_DTYPES = frozenset((
+    "bfloat16", "int2", "uint2", "int4", "uint4", "float4_e2m1fn", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
+    "float8_e5m2fnuz", "float8_e8m0fnu",
+))  # fmt: skip
 
 
 @dataclass(frozen=True)
 class DType:
-    """An element type. `bits` is its storage width; 4-bit integers are stored one a byte unless a layout packs them."""
+    """An element type. `bits` is its width; elements narrower than a byte take one, unless a layout packs them."""
 
     name: str
     kind: Kind
@@ -39,6 +40,16 @@ class DType:
     def is_floating(self) -> bool:
         return self.kind == "floating"
 
+    @property
+    def is_small_float(self) -> bool:
+        """Whether it is a floating type narrower than float32: kept in float32 while it is computed with."""
+        return self.kind == "floating" and self.bits < 32
+
+    @property
+    def is_small_integer(self) -> bool:
+        """Whether it is an integer type of less than 8 bits."""
+        return self.bits < 8 and self.is_integer
+
     @cached_property
     def numpy(self) -> np.dtype[np.generic]:
         """The numpy type with the same values (from ml_dtypes where numpy has none)."""
@@ -56,11 +67,13 @@ class DType:
 
 
 boolean = DType("bool", "boolean", 8)
+int2 = DType("int2", "signed", 2)
 int4 = DType("int4", "signed", 4)
 int8 = DType("int8", "signed", 8)
 int16 = DType("int16", "signed", 16)
 int32 = DType("int32", "signed", 32)
 int64 = DType("int64", "signed", 64)
+uint2 = DType("uint2", "unsigned", 2)
 uint4 = DType("uint4", "unsigned", 4)
 uint8 = DType("uint8", "unsigned", 8)
 uint16 = DType("uint16", "unsigned", 16)
@@ -70,16 +83,19 @@ float16 = DType("float16", "floating", 16)
 bfloat16 = DType("bfloat16", "floating", 16)
 float32 = DType("float32", "floating", 32)
 float64 = DType("float64", "floating", 64)
+float4_e2m1fn = DType("float4_e2m1fn", "floating", 4)
 float8_e4m3fn = DType("float8_e4m3fn", "floating", 8)
 float8_e5m2 = DType("float8_e5m2", "floating", 8)
 float8_e4m3fnuz = DType("float8_e4m3fnuz", "floating", 8)
 float8_e5m2fnuz = DType("float8_e5m2fnuz", "floating", 8)
+float8_e8m0fnu = DType("float8_e8m0fnu", "floating", 8)
 complex64 = DType("complex64", "complex", 64)
 complex128 = DType("complex128", "complex", 128)
 
 ALL = (
-    boolean, int4, int8, int16, int32, int64, uint4, uint8, uint16, uint32, uint64, float16, bfloat16, float32,
-    float64, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, complex64, complex128,
+    boolean, int2, int4, int8, int16, int32, int64, uint2, uint4, uint8, uint16, uint32, uint64, float16, bfloat16,
+    float32, float64, float4_e2m1fn, float8_e4m3fn, float8_e5m2, float8_e4m3fnuz, float8_e5m2fnuz, float8_e8m0fnu,
+    complex64, complex128,
 )  # fmt: skip
 _BY_NAME = {dtype.name: dtype for dtype in ALL}
 

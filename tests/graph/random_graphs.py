@@ -9,7 +9,7 @@ import numpy as np
 
 from tilework import dtypes
 from tilework.dims import Dim, Symbol, dim, maximum, minimum
-from tilework.dtypes import DType
+from tilework.dtypes import DType, integer_range
 from tilework.graph.graph import (
     Array,
     Attribute,
@@ -64,9 +64,12 @@ class RandomGraph:
         raw = self.random.integers(0, 256, size * dtype.itemsize).astype(np.uint8)
         if dtype.kind == "boolean":
             raw = raw & np.uint8(1)
-        if dtype.bits == 4:
-            small = raw.astype(np.int64) % 16 - (8 if dtype.kind == "signed" else 0)
+        if dtype.is_small_integer:
+            low, high = integer_range(dtype)
+            small = raw.astype(np.int64) % (high - low + 1) + low
             return small.astype(dtype.numpy).reshape(shape)
+        if dtype.bits < 8:
+            raw = raw % 16
         return np.frombuffer(raw.tobytes(), dtype.numpy).reshape(shape).copy()
 
     def attribute(self, depth: int = 0) -> Attribute:

@@ -114,11 +114,11 @@ def test_integers_of_one(dtype: DType) -> None:
 
 @pytest.mark.parametrize("dtype", FLOATS, ids=str)
 def test_maximum_and_minimum(dtype: DType) -> None:
-    has_negative_zero = not dtype.name.endswith("fnuz")
+    has_negative_zero = not dtype.name.endswith(("fnuz", "fnu"))
     one, two, none = 1.0, 2.0, math.nan
     assert float(scalar_value("maximum", dtype, one, two)) == 2
     assert float(scalar_value("minimum", dtype, one, two)) == 1
-    for pair in ((one, none), (none, one)):
+    for pair in ((one, none), (none, one)) if dtype != dtypes.float4_e2m1fn else ():  # which has no NaN
         assert math.isnan(float(scalar_value("maximum", dtype, *pair)))
         assert math.isnan(float(scalar_value("minimum", dtype, *pair)))
     if has_negative_zero:
@@ -194,7 +194,11 @@ def test_large_floats_saturate_exactly_at_the_ends() -> None:
 @pytest.mark.parametrize("target", dtypes.ALL, ids=str)
 @pytest.mark.parametrize("source", dtypes.ALL, ids=str)
 def test_casts_give_the_type_and_keep_small_integers(source: DType, target: DType) -> None:
-    values = np.array([0, 1] if "boolean" in (source.kind, target.kind) else [0, 1, 2, 5, 7]).astype(source.numpy)
+    small = min(source.bits, target.bits) < 8
+    numbers = [0, 1] if "boolean" in (source.kind, target.kind) or small else [0, 1, 2, 5, 7]
+    if dtypes.float8_e8m0fnu in (source, target):
+        numbers = [1, 1]  # powers of two alone
+    values = np.array(numbers, np.int8).astype(np.float32 if source.is_floating else np.int8).astype(source.numpy)
     found = cast_value(values, source, target)
     assert found.dtype == target.numpy
     assert [complex(v) for v in found] == [complex(v) for v in values]
@@ -206,9 +210,9 @@ def test_bitcast_keeps_the_bits(source: DType) -> None:
     for target in dtypes.ALL:
         if target.bits != source.bits or "boolean" in (source.kind, target.kind):
             continue
-        values = np.arange(5).astype(source.numpy)
+        values = np.arange(2 if source.bits < 8 else 5, dtype=np.float32).astype(source.numpy)
         back = bitcast_value(bitcast_value(values, source, target), target, source)
-        assert [complex(v) for v in back] == [complex(v) for v in values]
+        np.testing.assert_array_equal(back.astype(np.complex128), values.astype(np.complex128))
     if source == dtypes.float32:
         assert int(bitcast_value(np.float32(1), source, dtypes.int32)) == 0x3F800000
 

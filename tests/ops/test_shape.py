@@ -261,7 +261,7 @@ def test_iota(dtype: dtypes.DType) -> None:
         found = check("iota", [], shape=shape, dimension=along, dtype=dtype)
         assert found.shape == shape
         np.testing.assert_array_equal(
-            found, np.indices(shape)[along].astype(np.int8 if dtype.bits == 4 else dtype.numpy)
+            found, np.indices(shape)[along].astype(np.int8 if dtype.is_small_integer else dtype.numpy)
         )
     long = reference("iota", [], shape=(300,), dimension=0, dtype=dtypes.uint8)
     assert long[256] == 0

@@ -308,7 +308,7 @@ class _Graphs:
             assert isinstance(entry, bool | int | float)
             found.append(entry)
         try:
-            if dtype.bits == 4:
+            if dtype.is_small_integer:
                 return np.array(found, np.int8).astype(dtype.numpy)
             return np.array(found, np.float64 if dtype.is_floating else dtype.numpy).astype(dtype.numpy)
         except (OverflowError, ValueError) as error:

@@ -83,7 +83,7 @@ def carrier_type(dtype: DType) -> numpy.dtype[Any]:
     """The numpy type in which values of `dtype` are computed before they are rounded or wrapped back."""
     if dtype.is_floating and dtype.bits < 32:
         return np.dtype(np.float32)
-    if dtype.bits == 4:
+    if dtype.is_small_integer:
         return np.dtype(np.int8 if dtype.kind == "signed" else np.uint8)
     return dtype.numpy
 
@@ -105,7 +105,7 @@ def cast_value(value: Value, source: DType, target: DType) -> Value:
         array = np.asarray(value)
         if source == target:
             return array[()]
-        if source.bits == 4:
+        if source.is_small_integer:
             array = array.astype(np.int8 if source.kind == "signed" else np.uint8)
         if target.kind == "boolean":
             return (array != array.dtype.type(0))[()]
@@ -129,11 +129,11 @@ def cast_value(value: Value, source: DType, target: DType) -> Value:
 def bitcast_value(value: Value, source: DType, target: DType) -> Value:
     """The same bits read as another type of the same width (a boolean from bits: whether they are not zero)."""
     array = np.asarray(value)
-    if source.bits == 4:
-        array = array.astype(np.int8 if source.kind == "signed" else np.uint8)
+    if source.bits < 8:
+        array = array.astype(np.uint8) & ((1 << source.bits) - 1) if source.is_integer else array.view(np.uint8)
     if target.kind == "boolean":
         return (array.view(np.uint8) != 0)[()]
-    if target.bits == 4:
+    if target.is_small_integer:
         return wrap(array, target)
     return np.ascontiguousarray(array).view(target.numpy).reshape(array.shape)[()]
 
@@ -141,9 +141,10 @@ def bitcast_value(value: Value, source: DType, target: DType) -> Value:
 def wrap(value: Value, dtype: DType) -> Value:
     """Integers reduced to the width of an integer type, two's complement."""
     array = np.asarray(value)
-    if dtype.bits == 4:
-        low = array.astype(np.uint8) & 15
-        array = ((low ^ 8).astype(np.int8) - 8) if dtype.kind == "signed" else low
+    if dtype.is_small_integer:
+        half = 1 << (dtype.bits - 1)
+        low = array.astype(np.uint8) & (2 * half - 1)
+        array = ((low ^ half).astype(np.int8) - half) if dtype.kind == "signed" else low
     return array.astype(dtype.numpy)[()]
 
 
@@ -159,6 +160,8 @@ def round_float(value: Value, dtype: DType) -> Value:
         outward = np.abs(back) > np.abs(array)
         odd = ((bits - outward.astype(np.uint32)) | np.uint32(1)).view(np.float32)
         array = np.where(inexact, odd, single)
+    if array.dtype.itemsize == 1:  # the small types of ml_dtypes do not all know each other
+        array = array.astype(np.float32)
     return array.astype(dtype.numpy)[()]
 
 

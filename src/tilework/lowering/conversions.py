@@ -1,19 +1,19 @@
 """Conversions between element types, and between elements in memory and values in registers.
 
-`float16` and `bfloat16` are kept in `f32` registers: widening is exact, and they are rounded (to nearest, ties to even)
-where they are stored or cast, and after every operation when rounding is strict. Rounding from `f64` goes through a
-`f32` rounded to odd, so that it is never done twice.
+Floats narrower than `float32` are kept in `f32` registers: widening is exact, and they are rounded (to nearest, ties to
+even) where they are stored or cast, and after every operation when rounding is strict. Rounding from `f64` goes through
+a `f32` rounded to odd, so that it is never done twice. Integers of less than 8 bits are kept in `i8` registers, wrapped
+after every operation; in memory the rest of their byte is 0.
 """
 
 from __future__ import annotations
 
 from tilework import dtypes
-from tilework.dtypes import DType
+from tilework.dtypes import DType, integer_range
 from tilework.lowering.builder import Builder
 from tilework.lowering.registers import BITS, Value
-from tilework.lowering.state import register_kind
-
-_SMALL = (dtypes.float16, dtypes.bfloat16)
+from tilework.lowering.small_floats import narrowed, widened
+from tilework.lowering.state import memory_kind, register_kind
 
 
 def from_memory(builder: Builder, value: Value, dtype: DType) -> Value:
@@ -25,8 +25,10 @@ def from_memory(builder: Builder, value: Value, dtype: DType) -> Value:
     elif dtype == dtypes.bfloat16:
         bits = builder.op("shl", "i32", builder.op("zext", "i32", value), builder.constant("i32", 16))
         wide = builder.op("bitcast", "f32", bits)
+    elif dtype.is_small_float:
+        wide = widened(builder, value, dtype)
     else:
-        return value
+        return wrapped(builder, value, dtype) if dtype.is_small_integer else value
     builder.widened[wide, dtype] = value
     return wide
 
@@ -35,16 +37,36 @@ def to_memory(builder: Builder, value: Value, dtype: DType) -> Value:
     """A value in its register kind as an element to store."""
     if dtype == dtypes.boolean:
         return builder.op("zext", "i8", value)
-    if dtype in _SMALL and (element := builder.widened.get((value, dtype))) is not None:
+    if dtype.is_small_integer:
+        return without_sign(builder, value, dtype)
+    if dtype.is_small_float and (element := builder.widened.get((value, dtype))) is not None:
         return element
     if dtype == dtypes.float16:
         return builder.op("fptrunc", "f16", value)
-    return _bfloat16_bits(builder, value) if dtype == dtypes.bfloat16 else value
+    if dtype == dtypes.bfloat16:
+        return _bfloat16_bits(builder, value)
+    return narrowed(builder, value, dtype) if dtype.is_small_float else value
+
+
+def without_sign(builder: Builder, value: Value, dtype: DType) -> Value:
+    """The bits of an integer of less than 8 bits, the rest of its byte 0."""
+    return builder.op("and", "i8", value, builder.constant("i8", (1 << dtype.bits) - 1))
+
+
+def wrapped(builder: Builder, value: Value, dtype: DType) -> Value:
+    """The low bits of an i8 as a number of an integer type of less than 8 bits."""
+    return without_sign(builder, value, dtype) if dtype.kind == "unsigned" else with_sign(builder, value, dtype)
+
+
+def with_sign(builder: Builder, value: Value, dtype: DType) -> Value:
+    """The bits of an integer of less than 8 bits, the rest of its byte as its highest one."""
+    rest = builder.constant("i8", 8 - dtype.bits)
+    return builder.op("ashr", "i8", builder.op("shl", "i8", value, rest), rest)
 
 
 def rounded(builder: Builder, value: Value, dtype: DType) -> Value:
     """The nearest value that `dtype` has, in the same register kind."""
-    return from_memory(builder, to_memory(builder, value, dtype), dtype) if dtype in _SMALL else value
+    return from_memory(builder, to_memory(builder, value, dtype), dtype) if dtype.is_small_float else value
 
 
 def _bfloat16_bits(builder: Builder, value: Value) -> Value:
@@ -100,6 +122,8 @@ def cast(builder: Builder, value: Value, source: DType, target: DType) -> Value:
         if source.is_floating:
             return builder.op("fcmp", "i1", value, builder.constant(have, 0.0), extra="une")
         return builder.op("icmp", "i1", value, builder.constant(have, 0), extra="ne")
+    if target.is_small_integer:
+        return _small_integer(builder, value, source, target)
     if target.is_integer:
         if source.is_floating:
             return builder.op("fptosi" if target.kind == "signed" else "fptoui", want, value)
@@ -108,15 +132,26 @@ def cast(builder: Builder, value: Value, source: DType, target: DType) -> Value:
         return builder.op("itrunc", want, value) if BITS[have] > BITS[want] else value
     if not source.is_floating:
         name = "sitofp" if source.kind == "signed" else "uitofp"
-        if target in _SMALL and BITS[have] >= 32:
+        if target.is_small_float and BITS[have] >= 32:
             value = _to_odd(builder, builder.op(name, "f64", _sticky(builder, value, source)))
         else:
             value = builder.op(name, want, value)
     elif have == "f64" and want == "f32":
-        value = _to_odd(builder, value) if target in _SMALL else builder.op("fptrunc", "f32", value)
+        value = _to_odd(builder, value) if target.is_small_float else builder.op("fptrunc", "f32", value)
     elif have == "f32" and want == "f64":
         value = builder.op("fpext", "f64", value)
     return rounded(builder, value, target)
+
+
+def _small_integer(builder: Builder, value: Value, source: DType, target: DType) -> Value:
+    """As an integer of less than 8 bits, by way of i8."""
+    if not source.is_floating:
+        return wrapped(builder, cast(builder, value, source, dtypes.int8), target)
+    signed = target.kind == "signed"
+    low, high = integer_range(target)
+    whole = builder.op("fptosi" if signed else "fptoui", "i8", value)
+    inside = builder.op("smin" if signed else "umin", "i8", whole, builder.constant("i8", high))
+    return builder.op("smax", "i8", inside, builder.constant("i8", low)) if signed else inside
 
 
 def bitcast(builder: Builder, value: Value, source: DType, target: DType) -> Value:
@@ -124,5 +159,5 @@ def bitcast(builder: Builder, value: Value, source: DType, target: DType) -> Val
     raw = to_memory(builder, value, source)
     if target == dtypes.boolean:  # any byte that is not zero is true
         return from_memory(builder, builder.op("bitcast", "i8", raw) if raw.kind != "i8" else raw, target)
-    kind = "f16" if target == dtypes.float16 else "i16" if target == dtypes.bfloat16 else register_kind(target)
+    kind = memory_kind(target)
     return from_memory(builder, raw if raw.kind == kind else builder.op("bitcast", kind, raw), target)

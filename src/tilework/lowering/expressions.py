@@ -20,7 +20,6 @@ from tilework.lowering.registers import Branch, Carried, Loop, Value
 from tilework.lowering.scalars import EMIT
 from tilework.lowering.state import State, register_kind
 
-_SMALL = (dtypes.float16, dtypes.bfloat16)
 _RARE = "rare_select"
 
 Fused: TypeAlias = "tuple[int, int, int, bool, bool]"
@@ -330,8 +329,15 @@ class Expressions:
             where = self.state.statement
             raise CodegenError(1603, f"no code can be generated for {node.function} of {node.dtype}", where=where)
         register_kind(node.dtype)
-        result = emit(builder, self.state.numerics, node.arguments[0].dtype, operands)
-        if node.dtype in _SMALL and not self.state.numerics.contract and node.function in FUNCTIONS:
+        dtype = node.arguments[0].dtype
+        if dtype.is_small_integer and node.function in ("shift_right_logical", "population_count"):
+            operands = (conversions.without_sign(builder, operands[0], dtype), *operands[1:])
+        if dtype.is_small_integer and node.function == "shift_right_arithmetic":
+            operands = (conversions.with_sign(builder, operands[0], dtype), *operands[1:])
+        result = emit(builder, self.state.numerics, dtype, operands)
+        if node.dtype.is_small_integer:
+            return conversions.wrapped(builder, result, node.dtype)
+        if node.dtype.is_small_float and not self.state.numerics.contract and node.function in FUNCTIONS:
             return conversions.rounded(builder, result, node.dtype)
         return result
 
@@ -343,6 +349,6 @@ def literal(node: Constant) -> bool | int | float:
         return int(node.value)
     if dtype.kind == "boolean":
         return bool(node.value)
-    if dtype in _SMALL:
+    if dtype.is_small_float:
         return float(dtype.numpy.type(node.value))
     return float(node.value)

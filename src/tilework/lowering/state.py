@@ -24,9 +24,9 @@ def register_kind(dtype: DType) -> str:
     """The kind of register that holds a value of this type; raises `CodegenError` 1603 where there is none."""
     if dtype.kind == "boolean":
         return "i1"
-    if dtype.is_integer and dtype.bits >= 8:
-        return f"i{dtype.bits}"
-    if dtype in (dtypes.float16, dtypes.bfloat16):
+    if dtype.is_integer:
+        return f"i{max(dtype.bits, 8)}"
+    if dtype.is_small_float:
         return "f32"
     if dtype in (dtypes.float32, dtypes.float64):
         return f"f{dtype.bits}"
@@ -39,14 +39,16 @@ def memory_kind(dtype: DType) -> str:
         return "i8"
     if dtype == dtypes.float16:
         return "f16"
-    return "i16" if dtype == dtypes.bfloat16 else register_kind(dtype)
+    if dtype == dtypes.bfloat16:
+        return "i16"
+    return "i8" if dtype.is_small_float else register_kind(dtype)
 
 
 def moved_as(dtype: DType) -> DType | None:
     """The integer type as which elements are moved that change on their way through a register; None for others."""
     if dtype in (dtypes.float16, dtypes.bfloat16):
         return dtypes.uint16
-    return dtypes.uint8 if dtype == dtypes.boolean else None
+    return dtypes.uint8 if dtype == dtypes.boolean or dtype.is_small_float or dtype.is_small_integer else None
 
 
 @dataclass

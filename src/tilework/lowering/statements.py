@@ -10,7 +10,6 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tilework import dtypes
 from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
@@ -378,7 +377,7 @@ class Statements:
     def write(self, access: Access, value: Value, source: DType, mask: Value | None) -> None:
         """Convert the value to the element's type and write it, in the lanes of the mask."""
         held = self.dtype(access)
-        small = held in (dtypes.float16, dtypes.bfloat16)
+        small = held.is_small_float
         if not (small and value.kind == "f32" and source.is_floating):  # storing rounds these
             value = conversions.cast(self.state.builder, value, source, held)
         if access.buffer in self.cells.layouts:

@@ -15,11 +15,11 @@ from tilework.loops.scalar_values import round_float
 
 
 def widen(array: Array) -> Array:
-    """Narrow floating types as float64 and 4-bit integers as int64; other arrays as they are."""
+    """Narrow floating types as float64 and integers of less than 8 bits as int64; other arrays as they are."""
     dtype = dtype_of(array)
     if dtype.is_floating and dtype.bits < 64:
         return array.astype(np.float64)
-    return array.astype(np.int64) if dtype.bits == 4 else array
+    return array.astype(np.int64) if dtype.is_small_integer else array
 
 
 def narrow(array: Any, dtype: DType) -> Array:
@@ -35,10 +35,10 @@ def narrow(array: Any, dtype: DType) -> Array:
 
 def wrap(array: Array, dtype: DType) -> Array:
     """Integers modulo 2^bits, in the range of the type."""
-    if dtype.bits != 4:
+    if not dtype.is_small_integer:
         return array.astype(dtype.numpy, copy=False)
-    low, _ = integer_range(dtype)
-    return (((array.astype(np.int64) - low) & 15) + low).astype(dtype.numpy)
+    low, high = integer_range(dtype)
+    return (((array.astype(np.int64) - low) & (high - low)) + low).astype(dtype.numpy)
 
 
 def larger(x: Array, y: Array) -> Array:

@@ -24,15 +24,19 @@ ELEMENT_TYPES: Mapping[int, DType] = {
     7: dtypes.int64, 9: dtypes.boolean, 10: dtypes.float16, 11: dtypes.float64, 12: dtypes.uint32, 13: dtypes.uint64,
     14: dtypes.complex64, 15: dtypes.complex128, 16: dtypes.bfloat16, 17: dtypes.float8_e4m3fn,
     18: dtypes.float8_e4m3fnuz, 19: dtypes.float8_e5m2, 20: dtypes.float8_e5m2fnuz, 21: dtypes.uint4, 22: dtypes.int4,
+    23: dtypes.float4_e2m1fn, 24: dtypes.float8_e8m0fnu, 25: dtypes.uint2, 26: dtypes.int2,
 }  # fmt: skip
 """ONNX's numbers of element types (`TensorProto.DataType`)."""
 
-_OTHER_NAMES = {0: "undefined", 8: "string", 23: "float4e2m1", 24: "float8e8m0", 25: "uint2", 26: "int2"}
+STRING_ELEMENTS = 8
+"""ONNX's number of strings, which are no elements of tensors here."""
+
+_OTHER_NAMES = {0: "undefined", 8: "string"}
 
 ONNX_NAMES: Mapping[DType, str] = {
     dtypes.float32: "float", dtypes.float64: "double", dtypes.boolean: "bool",
     dtypes.float8_e4m3fn: "float8e4m3fn", dtypes.float8_e4m3fnuz: "float8e4m3fnuz", dtypes.float8_e5m2: "float8e5m2",
-    dtypes.float8_e5m2fnuz: "float8e5m2fnuz",
+    dtypes.float8_e5m2fnuz: "float8e5m2fnuz", dtypes.float4_e2m1fn: "float4e2m1", dtypes.float8_e8m0fnu: "float8e8m0",
 }  # fmt: skip
 """How ONNX's type strings (`tensor(float)`) call an element type, where they call it otherwise."""
 
@@ -72,8 +76,7 @@ def to_array(tensor: TensorProto, folder: Path | None) -> Array:
         raise NodeFault(1124, f"its shape {list(shape)} has {count} elements")
     if tensor.HasField("segment"):
         raise NodeFault(1109, "it is stored in segments")
-    packed = dtype.bits == 4
-    expected = (count + 1) // 2 if packed else count * dtype.itemsize
+    expected = _packed_bytes(dtype, count) if dtype.bits < 8 else count * dtype.itemsize
     if tensor.data_location == TensorProto.EXTERNAL:
         return _from_bytes(external_data(tensor, folder, expected), dtype, shape, count)
     if tensor.HasField("raw_data"):
@@ -84,7 +87,7 @@ def to_array(tensor: TensorProto, folder: Path | None) -> Array:
 
 
 def _from_bytes(content: bytes, dtype: DType, shape: tuple[int, ...], count: int) -> Array:
-    if dtype.bits == 4:
+    if dtype.bits < 8:
         return _unpack(np.frombuffer(content, np.uint8), dtype, count).reshape(shape)
     if dtype.kind == "boolean":
         return (np.frombuffer(content, np.uint8) != 0).reshape(shape)
@@ -92,18 +95,28 @@ def _from_bytes(content: bytes, dtype: DType, shape: tuple[int, ...], count: int
     return found.astype(dtype.numpy, copy=False)
 
 
-def _unpack(pairs: Array, dtype: DType, count: int) -> Array:
-    """4-bit integers from bytes that hold two, the first in the lower half."""
-    halves = np.stack([pairs & 15, pairs >> 4], -1).reshape(-1)[:count].astype(np.int8)
+def _packed_bytes(dtype: DType, count: int) -> int:
+    """Bytes that elements of less than 8 bits take together."""
+    return -(-count * dtype.bits // 8)
+
+
+def _unpack(packed: Array, dtype: DType, count: int) -> Array:
+    """Elements of 2 or 4 bits from bytes that hold several, the first in the lowest bits."""
+    mask = (1 << dtype.bits) - 1
+    parts = [(packed >> start) & mask for start in range(0, 8, dtype.bits)]
+    found = np.stack(parts, -1).reshape(-1)[:count].astype(np.uint8)
+    if dtype.is_floating:
+        return found.view(dtype.numpy)
+    whole = found.astype(np.int8)
     if dtype.kind == "signed":
-        halves = np.where(halves > 7, halves - 16, halves)
-    return halves.astype(dtype.numpy)
+        whole = np.where(whole > mask >> 1, whole - (mask + 1), whole)
+    return whole.astype(dtype.numpy)
 
 
 def _from_fields(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], count: int) -> Array:
     """A tensor stored as a list of numbers: narrow types lie in 32-bit integers, 16- and 8-bit floats as their bits."""
     pairs = 2 if dtype.kind == "complex" else 1
-    needed = (count + 1) // 2 if dtype.bits == 4 else count * pairs
+    needed = _packed_bytes(dtype, count) if dtype.bits < 8 else count * pairs
     values: Any
     if dtype in (dtypes.float32, dtypes.complex64):
         values, held = tensor.float_data, np.float32
@@ -120,7 +133,7 @@ def _from_fields(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], coun
     found = np.array(values, held)
     if dtype.kind == "complex":
         return found.view(dtype.numpy).reshape(shape)
-    if dtype.bits == 4:
+    if dtype.bits < 8:
         return _unpack(found.astype(np.uint8), dtype, count).reshape(shape)
     if held is np.int32 and dtype.is_floating:
         bits = np.uint16 if dtype.bits == 16 else np.uint8

@@ -8,11 +8,9 @@ from tilework.loops.functions import FUNCTIONS
 from tilework.lowering.mathematics.families import expansion
 from tilework.numerics import Numerics
 
-_SMALL = (dtypes.float16, dtypes.bfloat16)
-
 
 def expanded(expression: Expression, numerics: Numerics) -> Expression:
-    """The expression over basic functions only; what is shared stays shared. 16-bit floats are computed in float32."""
+    """The expression over basic functions only; what is shared stays shared. Smaller floats are computed in float32."""
     done: dict[int, Expression] = {}
     changed = False
     for node in walk(expression):
@@ -22,7 +20,7 @@ def expanded(expression: Expression, numerics: Numerics) -> Expression:
             function = FUNCTIONS.get(node.function)
             if function is not None and function.transcendental:
                 changed = True
-                if node.dtype in _SMALL:
+                if node.dtype.is_small_float:
                     wide = tuple(cast(a, dtypes.float32) for a in arguments)
                     result = cast(expansion(node.function, wide, numerics), node.dtype)
                 else:

@@ -44,7 +44,7 @@ class BitcastConvert(Elementwise):
 
     def evaluate(self, operands: Sequence[Array], dtype: DType, attributes: Mapping[str, Any]) -> Array:
         target = dtype_attribute(attributes)
-        if dtype.bits == 4:
+        if dtype.is_small_integer and target.is_small_integer:
             return wrap(widen(operands[0]), target)
         return np.ascontiguousarray(operands[0]).view(target.numpy).reshape(operands[0].shape)
 
