@@ -13,6 +13,7 @@ from tilework.errors import UsageError
 from tilework.graph.graph import Graph
 from tilework.machine.finder import machine as machine_named
 from tilework.numerics import Level
+from tilework.ops.interpret import BlackBoxFunction
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
 from tilework.runtime.per_shape import PerShape
@@ -41,6 +42,13 @@ def load_graph(model: object, shapes: Mapping[str, Sequence[int]] | None = None)
     raise UsageError(1008, f"no frontend reads a {type(model).__name__}")
 
 
+def black_boxes(graph: Graph) -> Mapping[str, BlackBoxFunction]:
+    """The functions of a graph's black boxes; empty where it has none."""
+    if not any(node.black_box for node in graph.nodes):
+        return {}
+    return cast("Mapping[str, BlackBoxFunction]", find_variant("tilework.frontends.onnx", "black_boxes", "FUNCTIONS"))
+
+
 def _is_onnx(model: object) -> bool:
     """Whether the frontend of ONNX reads it: a path, bytes, or the object of a model."""
     kinds = (str, bytes, bytearray, memoryview, os.PathLike)
@@ -49,7 +57,7 @@ def _is_onnx(model: object) -> bool:
 
 def _kept(model: object) -> object:
     """The model, bytes that could change under it copied."""
-    return bytes(model) if isinstance(model, (bytearray, memoryview)) else model
+    return bytes(cast("bytes", model)) if isinstance(model, (bytearray, memoryview)) else model
 
 
 def options(

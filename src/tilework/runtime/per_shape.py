@@ -1,4 +1,4 @@
-"""`PerShape`: a model whose very graph depends on sizes or on what inputs hold; each combination is compiled for itself.
+"""`PerShape`: a model whose very graph depends on sizes or on what inputs hold: each combination has its own code.
 
 Axes, pads and shapes that a caller passes are such inputs. Inputs with many numbers are never taken for them.
 """
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from tilework.errors import CallError, FrontendError, TileworkError, UsageError
-from tilework.graph.types import TensorType
+from tilework.graph.types import OpaqueType, TensorType
 from tilework.runtime.executable import Executable, Port
 from tilework.runtime.variants import Array, CompileFor, ShapeVariants, shapes_of
 
@@ -32,7 +32,7 @@ class PerShape:
 
     def __init__(
         self,
-        inputs: tuple[tuple[str, TensorType], ...],
+        inputs: tuple[tuple[str, TensorType | OpaqueType], ...],
         reason: TileworkError,
         compile_for: CompileFor,
     ) -> None:
@@ -60,7 +60,7 @@ class PerShape:
         ordered = (*arrays, *(named[name] for name in names[len(arrays) :]))
         shapes = shapes_of(names, ordered)
         given = dict(zip(names, ordered, strict=True))
-        kinds = {port.name: port.type for port in self.inputs}
+        kinds = {port.name: port.type for port in self.inputs if isinstance(port.type, TensorType)}
         values: dict[str, Array] = {}
         while True:
             for name in self._deciding:

@@ -17,7 +17,7 @@ from tilework.frontends.onnx.source import DEEPEST
 if TYPE_CHECKING:
     from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, OperatorSetIdProto
 
-OLDEST_OPSET = 7
+OLDEST_OPSET = 1
 NEWEST_OPSET = 28
 """Versions of the operator set ai.onnx whose operators are known here."""
 

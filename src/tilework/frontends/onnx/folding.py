@@ -54,7 +54,9 @@ def _computed(value: Value, emitter: Emitter) -> Array | None:
 def _evaluated(node: Node, operands: list[Array]) -> tuple[Array, ...] | None:
     """The results of a node by its operator's reference; None where they are large, symbolic or a fault."""
     types = [made.type for made in node.outputs if isinstance(made.type, TensorType)]
-    if len(types) != len(node.outputs) or not all(t.size.is_constant and t.size.constant <= LARGEST_KNOWN for t in types):
+    if len(types) != len(node.outputs) or not all(
+        t.size.is_constant and t.size.constant <= LARGEST_KNOWN for t in types
+    ):
         return None
     try:
         attributes = {name: _plain(entry) for name, entry in node.attributes.items()}

@@ -8,6 +8,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, finite
+from tilework.frontends.onnx.operators.normalizations import per_channel
 from tilework.graph.graph import Value
 
 
@@ -23,6 +24,8 @@ def _leaky(node: OnnxNode) -> Value:
 
 def _parametric(node: OnnxNode) -> Value:
     value, slope, emit = node.value(0), node.value(1), node.emit
+    if node.opset < 7 and slope.tensor.rank == 1 and slope.tensor.size != 1:
+        slope = per_channel(emit, slope, value)
     if slope.tensor.rank > value.tensor.rank:
         raise NodeFault(1119, f"the slope {slope.type} has more dimensions than the input {value.type}")
     return emit.apply("select", emit.compare("LT", value, 0), emit.apply("multiply", value, slope), value)

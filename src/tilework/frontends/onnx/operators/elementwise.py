@@ -1,4 +1,4 @@
-"""Element by element: arithmetic, comparisons, logic, bits, casts. ONNX broadcasts as numpy does (since version 7)."""
+"""Element by element: arithmetic, comparisons, logic, bits, casts. Since version 7 ONNX broadcasts as numpy does."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from tilework.dtypes import DType
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element
-from tilework.frontends.onnx.tensors import element_type
+from tilework.frontends.onnx.tensors import ELEMENT_TYPES, ONNX_NAMES, element_type
 from tilework.graph.graph import Value
 
 
@@ -17,12 +17,24 @@ def _unary(operator: str) -> Converter:
     return lambda node: node.emit.apply(operator, node.value(0))
 
 
+def _pair(node: OnnxNode) -> tuple[Value, Value]:
+    """Both operands; before version 7 the second may stand at an axis of the first."""
+    left, right = node.value(0), node.value(1)
+    if node.opset >= 7 or not node.flag("broadcast") or not node.given("axis"):
+        return left, right
+    axis = node.axis(node.integer("axis"), left.tensor.rank)
+    behind = left.tensor.rank - axis - right.tensor.rank
+    if behind < 0:
+        raise NodeFault(1108, f"attribute 'axis' is {axis}, {right.type} does not fit into {left.type} there")
+    return left, node.emit.reshape(right, (*right.tensor.shape, *[1] * behind))
+
+
 def _binary(operator: str) -> Converter:
-    return lambda node: node.emit.apply(operator, node.value(0), node.value(1))
+    return lambda node: node.emit.apply(operator, *_pair(node))
 
 
 def _compare(direction: str) -> Converter:
-    return lambda node: node.emit.compare(direction, node.value(0), node.value(1))
+    return lambda node: node.emit.compare(direction, *_pair(node))
 
 
 def _folded(operator: str) -> Converter:
@@ -49,7 +61,7 @@ def _reciprocal(node: OnnxNode) -> Value:
 
 def _power(node: OnnxNode) -> Value:
     """The result has the base's type; small whole exponents are products."""
-    base = node.value(0)
+    base, power = _pair(node)
     emit = node.emit
     wanted = element(base)
     exponent = node.constant_number(1)
@@ -58,7 +70,6 @@ def _power(node: OnnxNode) -> Value:
         for _ in range(int(exponent) - 1):
             found = emit.apply("multiply", found, base)
         return found
-    power = node.value(1)
     if element(power) == wanted:
         return emit.apply("power", base, power)
     if wanted.is_floating or not element(power).is_floating:
@@ -108,7 +119,7 @@ def _clip(node: OnnxNode) -> Value:
 
 
 _LARGEST = {"float8_e4m3fn": 448.0, "float8_e4m3fnuz": 240.0, "float8_e5m2": 57344.0, "float8_e5m2fnuz": 57344.0}
-"""The largest finite number of each 8-bit float."""
+"""The largest finite number of each 8-bit float with a sign."""
 
 
 def cast(node: OnnxNode, value: Value, wanted: DType) -> Value:
@@ -118,17 +129,51 @@ def cast(node: OnnxNode, value: Value, wanted: DType) -> Value:
         return value
     if wanted.kind == "boolean":
         return emit.compare("NE", value, 0)
-    if wanted.is_floating and wanted.bits == 8 and node.flag("saturate", True):
+    if wanted == dtypes.float8_e8m0fnu:
+        return _power_of_two(node, value)
+    if wanted.name in _LARGEST and node.flag("saturate", True):
         largest = _LARGEST[wanted.name]
         if not (element(value).is_floating and element(value).bits == 8):
             value = emit.apply("minimum", emit.apply("maximum", value, -largest), largest)
-    if wanted.bits == 4 and element(value).is_floating:
+    if wanted.is_small_integer and element(value).is_floating:
         value = emit.convert(value, dtypes.int32)  # the low bits are kept, as from any wider integer
     return emit.convert(value, wanted)
 
 
+def _power_of_two(node: OnnxNode, value: Value) -> Value:
+    """To the float that has an exponent only, rounded as `round_mode` says; a sign is lost, 0 becomes the smallest."""
+    emit = node.emit
+    bits = emit.apply("bitcast_convert", emit.convert(value, dtypes.float32), dtype=dtypes.int32)
+    bits = emit.apply("and", bits, 0x7FFFFFFF)
+    exponent = emit.apply("shift_right_logical", bits, 23)
+    fraction = emit.apply("and", bits, 0x7FFFFF)
+    mode = node.choice("round_mode", "up", ("up", "down", "nearest"))
+    if mode != "down":
+        # subnormal numbers have their middle where the smallest power of two is
+        below = emit.compare("LT", bits, 0x800000)
+        least = emit.apply("select", below, emit.scalar(0x400001, dtypes.int32), emit.scalar(
+            1 if mode == "up" else 0x400000, dtypes.int32))  # fmt: skip
+        exponent = emit.apply("add", exponent, emit.convert(emit.compare("GE", fraction, least), dtypes.int32))
+    if node.flag("saturate", True):
+        exponent = emit.apply("minimum", exponent, 254)
+    is_nan = emit.compare("GT", bits, 0x7F800000)
+    code = emit.convert(emit.apply("select", is_nan, emit.scalar(255, dtypes.int32), exponent), dtypes.uint8)
+    return emit.apply("bitcast_convert", code, dtype=dtypes.float8_e8m0fnu)
+
+
 def _cast(node: OnnxNode) -> Value:
+    if node.opset < 6:
+        named = node.text("to", "")
+        number = next((n for n, found in ELEMENT_TYPES.items() if _called(found) == named.upper()), None)
+        if number is None:
+            raise NodeFault(1108, f"attribute 'to' is {named!r}, which names no element type")
+        return cast(node, node.value(0), ELEMENT_TYPES[number])
     return cast(node, node.value(0), element_type(node.integer("to")))
+
+
+def _called(dtype: DType) -> str:
+    """How ONNX's enumeration calls an element type."""
+    return ONNX_NAMES.get(dtype, dtype.name).upper()
 
 
 def _cast_like(node: OnnxNode) -> Value:

@@ -71,11 +71,12 @@ def _root_mean_square(node: OnnxNode) -> Value:
     return emit.apply("multiply", normal, scale)
 
 
-def _batch(node: OnnxNode) -> Value:
+def _batch(node: OnnxNode) -> Value | tuple[Value, ...]:
     """Inference: fixed statistics, folded into one scale and one shift per channel."""
     value, emit = node.value(0), node.emit
-    if node.flag("training_mode") or (node.opset < 14 and any(node.wants_output(p) for p in range(1, 5))):
-        raise NodeFault(1123, "batch normalisation in training mode is not supported; inference is")
+    trains = node.flag("training_mode") if node.opset >= 14 else any(node.wants_output(p) for p in range(1, 5))
+    if trains:
+        return _batch_in_training(node)
     if not node.flag("spatial", True):
         raise NodeFault(1123, "attribute 'spatial' is 0; only 1 is supported")
     _at_least(value, 2)
@@ -85,6 +86,26 @@ def _batch(node: OnnxNode) -> Value:
     shift = emit.apply("subtract", bias, emit.apply("multiply", mean, factor))
     scaled = emit.apply("multiply", value, per_channel(emit, factor, value))
     return emit.apply("add", scaled, per_channel(emit, shift, value))
+
+
+def _batch_in_training(node: OnnxNode) -> tuple[Value, ...]:
+    """Statistics of the batch; the running ones are moved towards them (and, before version 14, told as they are)."""
+    value, emit = node.value(0), node.emit
+    _at_least(value, 2)
+    axes = [axis for axis in range(value.tensor.rank) if axis != 1]
+    wide = emit.convert(value, element(node.value(3)))
+    mean, deviation, variance = _centred(emit, wide, axes)
+    inverse = _inverse_deviation(emit, variance, node.number("epsilon", 1e-5))
+    scale, bias = (per_channel(emit, emit.convert(node.value(p), element(wide)), value) for p in (1, 2))
+    normal = emit.apply("multiply", emit.apply("multiply", deviation, inverse), scale)
+    found = emit.convert(emit.apply("add", normal, bias), element(value))
+    momentum = node.number("momentum", 0.9)
+    told: list[Value] = []
+    batch = [emit.reshape(part, (value.tensor.shape[1],)) for part in (mean, variance)]
+    for running, current in zip((node.value(3), node.value(4)), batch, strict=True):
+        kept = emit.apply("multiply", running, momentum)
+        told.append(emit.apply("add", kept, emit.apply("multiply", current, 1.0 - momentum)))
+    return (found, *told, *batch)
 
 
 def _instance(node: OnnxNode) -> Value:

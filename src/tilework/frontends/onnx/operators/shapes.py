@@ -131,7 +131,7 @@ def _tile(node: OnnxNode) -> Value:
 
 def _concat(node: OnnxNode) -> Value:
     values = node.values()
-    axis = node.axis(node.integer("axis"), values[0].tensor.rank)
+    axis = node.axis(node.integer("axis", 1 if node.opset < 4 else None), values[0].tensor.rank)
     fitted = values[:1]
     for value in values[1:]:
         if value.tensor.rank != values[0].tensor.rank:

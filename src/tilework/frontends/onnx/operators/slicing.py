@@ -112,7 +112,8 @@ def _pad(node: OnnxNode) -> Value:
         pads = node.dims(1, "the pads")
         given = node.fixed(3, "the axes") if node.has(3) else tuple(range(rank))
     else:
-        pads, given = tuple(map(dim, node.integers("pads"))), tuple(range(rank))
+        pads = tuple(map(dim, node.integers("pads" if node.opset > 1 else "paddings")))
+        given = tuple(range(rank))
     axes = [node.axis(axis, rank) for axis in given]
     if len(pads) != 2 * len(axes) or len(set(axes)) != len(axes):
         raise NodeFault(1119, f"{len(pads)} pads for axes {list(given)}")
