@@ -415,6 +415,10 @@ class _Planner:
         for node in nodes:
             if node.subgraphs:
                 continue
+            refusal = operator(node.operator).refusal(node.attributes)
+            if refusal:
+                never = Guard(dim(-1), "nonnegative", refusal)
+                self.steps.append(Check(f"refuse {node.name}", (never,), 1804, origin=origin_of(node)))
             for needed in operator(node.operator).requirements(
                 [graph.values[name].type for name in node.inputs], node.attributes
             ):

@@ -123,6 +123,6 @@ CODES: Mapping[int, CodeInfo] = {
     1424: CodeInfo(
         "measured value out of bounds",
         "A step measured a value outside the bounds of its symbol.",
-        "Compile with wider bounds for the symbol.",
+        "Correct the values that decide the size, or give the symbol wider bounds.",
     ),
 }

@@ -109,6 +109,10 @@ class Operator(ABC):
         """Symbols that are bound before it runs, and the operand whose only element is the value of each."""
         return {}
 
+    def refusal(self, attributes: Mapping[str, Attribute]) -> str:
+        """Why running it is always an error; empty for all operators that compute something."""
+        return ""
+
     def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
         """Dims that must be >= 0 when it runs, and that types alone do not decide (a symbolic slice within its tensor).
 

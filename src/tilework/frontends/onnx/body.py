@@ -11,7 +11,7 @@ from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
 from tilework.frontends.onnx.check import node_called, node_faults, opsets, sorted_nodes
 from tilework.frontends.onnx.containers import Held, Structure, all_rebuilt, flattened, structure, type_name
-from tilework.frontends.onnx.control import Skipped, run_if, run_loop, run_scan
+from tilework.frontends.onnx.control import Refused, Skipped, WithoutMeaning, run_if, run_loop, run_scan
 from tilework.frontends.onnx.converters import Converter, converters, qualified
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -26,10 +26,20 @@ from tilework.frontends.onnx.shape_arithmetic import evaluate
 from tilework.frontends.onnx.signature import CONTROL_FLOW, DeclaredInput
 from tilework.frontends.onnx.source import DEEPEST, LoadedModel
 from tilework.frontends.onnx.symbols import SymbolTable
-from tilework.frontends.onnx.tensors import to_array
+from tilework.frontends.onnx.tensors import STRING_ELEMENTS, to_array
+from tilework.frontends.onnx.words import (
+    MOVERS,
+    PROVIDER,
+    is_outside,
+    outside,
+    positions,
+    presented,
+    spoken,
+    stored_strings,
+)
 from tilework.graph.graph import Array, Graph, Value
 from tilework.graph.limits import beyond_limits
-from tilework.graph.types import TensorType
+from tilework.graph.types import OpaqueType, TensorType
 from tilework.ops.builder import GraphBuilder
 
 if TYPE_CHECKING:
@@ -38,6 +48,10 @@ if TYPE_CHECKING:
 
 DECIDED_BY_VALUES = frozenset({1116, 1120, 1126})
 """Codes of faults that there may be none of once the values of operands are known."""
+
+
+DOES_NOT_FIT = frozenset({1108, 1119})
+"""Codes of faults that a branch may have because it is meant for other sizes, and never runs for these."""
 
 
 class Missing(Enum):
@@ -80,6 +94,10 @@ class BodyImporter:
             shape: list[Dim] = []
             for extent in declared.shape:
                 shape.append(dim(extent) if isinstance(extent, int) else self._symbols.free(extent.key, extent.stem))
+            if declared.opaque:
+                value = self._builder.add_input(declared.name, OpaqueType(declared.opaque))
+                scope[declared.name] = outside(declared.name, value, tuple(shape))
+                continue
             value = self._builder.input(declared.name, declared.dtype, *shape)
             known = values.get(declared.name)
             if known is None:
@@ -99,6 +117,9 @@ class BodyImporter:
     def _constants(self, proto: GraphProto, scope: Scope) -> None:
         for tensor in proto.initializer:
             try:
+                if tensor.data_type == STRING_ELEMENTS:
+                    scope[tensor.name] = stored_strings(tensor)
+                    continue
                 scope[tensor.name] = from_array(tensor.name, to_array(tensor, self._model.folder))
             except NodeFault as fault:
                 self.faults.append(fault.at(f"initialiser {tensor.name}"))
@@ -150,13 +171,14 @@ class BodyImporter:
             self._emitter.location = where
         operands = [operand if isinstance(operand, Operand) else None for operand in held]
         types = [None if operand is None else (operand.dtype, operand.shape) for operand in operands]
-        body = body_of(proto, self._functions, versions, types)
+        called = qualified(proto.domain, proto.op_type)
+        converter = converters().get(called)
+        known = converter is not None or called in CONTROL_FLOW or called in SEQUENCE_OPERATORS
+        body = body_of(proto, self._functions, versions, types, known)
         if body is not None:
             self._function(body, proto, held, scope)
             return
-        called = qualified(proto.domain, proto.op_type)
-        converter = converters().get(called)
-        if converter is None and called not in CONTROL_FLOW and called not in SEQUENCE_OPERATORS:
+        if not known:
             raise NodeFault(1107, f"{proto.op_type} is not supported")
         version = versions.get("" if proto.domain in STANDARD_DOMAINS else proto.domain, 0)
         node = OnnxNode(proto, version, operands, self._emitter, self._model.folder)
@@ -178,12 +200,28 @@ class BodyImporter:
             self._defined(name, result, scope)
 
     def _converted(self, node: OnnxNode, converter: Converter) -> Sequence[Held | None]:
+        first = node.operands[0] if node.operands else None
+        if first is not None and first.words is not None and qualified(node.proto.domain, node.operator) in MOVERS:
+            return self._moved_strings(node, first, converter)
         results = evaluate(node) if node.proto.domain in STANDARD_DOMAINS else None
         if results is not None:
             return results
         found = converter(node)
         parts = found if isinstance(found, tuple) else (found,)
         return [from_value("", part) if isinstance(part, Value) else part for part in parts]
+
+    def _moved_strings(self, node: OnnxNode, first: Operand, converter: Converter) -> Sequence[Held | None]:
+        """Strings moved about: their positions are."""
+        if is_outside(first):
+            if node.operator == "Identity":
+                return [first]
+            raise NodeFault(1115, f"input 0 ({first.name!r}) is {first}, of which the words are not known")
+        words = first.words or ()
+        plain = from_value("", positions(node.emit, first))
+        return [
+            spoken(node.emit.emit(found), words) if isinstance(found, Operand) else found
+            for found in self._converted(node.on((plain, *node.operands[1:])), converter)
+        ]
 
     def _on_sequences(
         self, node: OnnxNode, held: Sequence[Held | None], scope: Scope, versions: Mapping[str, int]
@@ -272,7 +310,16 @@ class BodyImporter:
         kinds: list[list[Structure]] = []
 
         def run(graph: GraphProto, given: Sequence[Operand], emitter: Emitter) -> list[Operand]:
-            found = self._subgraph(graph, given, emitter, scope, versions)
+            before = len(self.faults)
+            try:
+                found = self._subgraph(graph, given, emitter, scope, versions)
+            except Skipped:
+                faults = self.faults[before:]
+                of_sizes = DOES_NOT_FIT if self._symbols.has_free else DOES_NOT_FIT | {1120, 1121}
+                if node.operator != "If" or any(fault.code not in of_sizes for fault in faults):
+                    raise
+                del self.faults[before:]
+                raise WithoutMeaning(faults) from None
             kinds.append([structure(one) for one in found])
             if node.operator == "If" and len(kinds[0]) == len(found) and kinds[0] != kinds[-1]:
                 listed = " and ".join(", ".join(map(str, kind)) for kind in kinds)
@@ -287,6 +334,9 @@ class BodyImporter:
                 del self.faults[before:]  # what is wrong may be known in each trip
                 return self._on_sequences(node, held, scope, versions)
             self._failed(node.proto, scope)
+            return None
+        except Refused as reason:
+            self._failed(node.proto, scope, reason.faults)
             return None
         found: list[Held] = list(results)
         if node.operator == "If":
@@ -343,12 +393,18 @@ class BodyImporter:
             assert not isinstance(held, Missing)
             structures.append(structure(held))
             self._emitter.location = f"output {name}"
-            parts = [self._emitter.emit(operand) for operand in flattened(held)]
+            parts = [presented(self._emitter, operand) for operand in flattened(held)]
             alone = isinstance(held, Operand)
             names += [name] if alone else [self._builder.fresh(f"{name}.{place}") for place in range(len(parts))]
             values += parts
         self.structures = tuple(structures)
         return self._named(names, values)
+
+    def _copied(self, value: Value, location: str) -> Value:
+        if isinstance(value.type, OpaqueType):
+            (found,) = self._builder.black_box("Identity", PROVIDER, value, results=[value.type], location=location)
+            return found
+        return self._builder.apply_one("reshape", value, shape=value.tensor.shape, location=location)
 
     def _named(self, names: Sequence[str], values: Sequence[Value]) -> Graph:
         """The graph whose outputs have the model's names: copies where one value has two, or is an input."""
@@ -359,7 +415,7 @@ class BodyImporter:
         for name, value in zip(names, values, strict=True):
             chosen = value
             if value.name != name and (value.name in fixed or renamed.get(value.name, name) != name):
-                chosen = self._builder.apply_one("reshape", value, shape=value.tensor.shape, location=f"output {name}")
+                chosen = self._copied(value, f"output {name}")
             if chosen.name != name:
                 renamed[chosen.name] = name
             outputs.append(chosen)

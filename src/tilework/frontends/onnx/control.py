@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from tilework import dtypes
 from tilework.dims import Dim, dim
+from tilework.errors import Fault
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
@@ -29,12 +30,24 @@ class Skipped(Exception):  # noqa: N818 - no error of its own
     """A subgraph could not be imported; its faults are listed already."""
 
 
+class Refused(Exception):  # noqa: N818 - no error of its own
+    """A node could not be imported for these faults of its subgraphs."""
+
+    def __init__(self, faults: Sequence[Fault]) -> None:
+        super().__init__()
+        self.faults = tuple(faults)
+
+
+class WithoutMeaning(Refused):
+    """A branch cannot be imported for sizes such as these, and may never run for them."""
+
+
 def run_if(node: OnnxNode, run: Run) -> list[Operand]:
     """An `If` whose condition is computed: the results of the branch that runs."""
     emit = node.emit
     predicate = _truth(emit, node.value(0))
     inners = [emit.inside(name) for name in ("then_branch", "else_branch")]
-    results = [run(node.graph(i.builder.name), (), i) for i in inners]
+    results = _branches(node, run, inners)
     graphs: list[Graph] = []
     if len(results[0]) != len(results[1]):
         raise NodeFault(1117, f"its branches have {len(results[0])} and {len(results[1])} outputs")
@@ -42,6 +55,28 @@ def run_if(node: OnnxNode, run: Run) -> list[Operand]:
     for inner, found in zip(inners, results, strict=True):
         graphs.append(inner.build([_own(inner, operand) for operand in found]))
     return _applied(emit, "if", [predicate], {}, graphs)
+
+
+def _branches(node: OnnxNode, run: Run, inners: list[Emitter]) -> list[list[Operand]]:
+    """What each branch returns. One that does not fit these sizes is an error where it runs, if the other one fits."""
+    found: list[list[Operand]] = []
+    without: list[tuple[int, WithoutMeaning]] = []
+    for place, inner in enumerate(inners):
+        try:
+            found.append(run(node.graph(inner.builder.name), (), inner))
+        except WithoutMeaning as reason:
+            without.append((place, reason))
+            found.append([])
+    if len(without) == 2:
+        raise Refused([fault for _, reason in without for fault in reason.faults])
+    for place, reason in without:
+        text = "; ".join(f"{fault.where}: {fault.message}" for fault in reason.faults)
+        inner = inners[place] = node.emit.inside(inners[place].builder.name)
+        found[place] = [
+            from_value("", inner.apply("no_value", shape=other.shape, dtype=other.dtype, reason=text))
+            for other in found[1 - place]
+        ]
+    return found
 
 
 def run_loop(node: OnnxNode, run: Run) -> list[Operand]:
