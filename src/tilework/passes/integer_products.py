@@ -1,0 +1,354 @@
+"""Products of dequantised numbers as products of the integers: exact sums of 32 bits, times one factor.
+
+Models are quantised by writing q stands for (q - zero point) * scale around every operator. A matrix product or a
+convolution of two such values, with constant scales, is the sum of the integers' products times both scales:
+
+    sum((a - p) * sa * (b - q) * sb) = sa * sb * (sum(a * b) - p * sum(b) - q * sum(a) + p * q * count)
+
+Biases that are integers in units of sa * sb join the sum, and a division by the next scale joins the factor, so that
+what is left before the next quantisation is one multiplication. This is the arithmetic of ONNX Runtime's quantised
+operators (`QLinearConv`, `QLinearMatMul`, `QGemm`), and more exact than the graph as it is written.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import ClassVar, TypeVar
+
+import numpy as np
+
+from tilework.dims import Dim, dim, product
+from tilework.dtypes import float32, int32, integer_range
+from tilework.graph.graph import Array, Graph, Node, Value
+from tilework.ops._attributes import integers_of, padding_of
+from tilework.passes._dequantised import Dequantised, Matcher
+from tilework.passes._growing import Growing
+
+_T = TypeVar("_T")
+
+_PRODUCTS = ("convolution", "dot_general")
+_ROUNDING = 2.5e-7
+"""How far a bias's scale may be from the product of the scales, as a share: two roundings of float32."""
+
+
+@dataclass(frozen=True)
+class _Sum:
+    """(total + offset) * factor, then at least 0 if `floor`; `offset` (int32) and `factor` broadcast against it."""
+
+    total: Value
+    offset: Array
+    factor: Array
+    floor: bool = False
+
+
+@dataclass(frozen=True)
+class IntegerProducts:
+    """Rewrites products of dequantised 8-bit integers in the outermost graph.
+
+    Not value-exact: what was rounded with every product is rounded once. Hence no part of the default pipeline, and
+    left out where numerics do not let sums be regrouped.
+    """
+
+    name: ClassVar[str] = "integer_products"
+
+    def run(self, graph: Graph) -> Graph:
+        """The graph with such products summed as integers; itself where there are none."""
+        if not any(node.operator in _PRODUCTS for node in graph.nodes):
+            return graph
+        found = _Rewriter(graph)
+        for node in graph.nodes:
+            found.visit(node)
+        return found.growing.built() if found.sums else graph
+
+
+class _Rewriter:
+    def __init__(self, graph: Graph) -> None:
+        self.growing = Growing(graph)
+        self.sums: dict[str, _Sum] = {}
+        self._match = Matcher(self.growing)
+
+    def visit(self, node: Node) -> None:
+        """Add a node, or what takes its place."""
+        self.growing.location = node.location
+        found = None if node.black_box or node.subgraphs else self._sum(node)
+        if found is None:
+            self.growing.keep(node)
+            return
+        self.sums[node.output.name] = found
+        if node.operator == "maximum":
+            self.growing.keep(node)
+        else:
+            self._emit(found, node.output)
+
+    def _sum(self, node: Node) -> _Sum | None:
+        if node.operator == "convolution":
+            return self._convolution(node)
+        if node.operator == "dot_general":
+            return self._dot(node)
+        if node.operator == "reduce":
+            return self._reduced(node)
+        if node.operator == "add":
+            return self._with_bias(node)
+        if node.operator == "divide":
+            return self._divided(node)
+        if node.operator == "maximum":
+            return self._at_least_zero(node)
+        return None
+
+    def _emit(self, found: _Sum, into: Value) -> None:
+        grow, total = self.growing, found.total
+        if np.any(found.offset):
+            total = grow.apply("add", total, grow.constant(found.offset, f"{into.name}.offset"))
+        wide = grow.apply("convert", total, dtype=float32)
+        factor = grow.constant(found.factor, f"{into.name}.factor")
+        if not found.floor:
+            grow.apply("multiply", wide, factor, as_=into)
+            return
+        scaled = grow.apply("multiply", wide, factor)
+        grow.apply("maximum", scaled, grow.constant(np.zeros((), np.float32), f"{into.name}.floor"), as_=into)
+
+    # -- what joins a sum ----------------------------------------------------------------------------------------------
+    def _with_bias(self, node: Node) -> _Sum | None:
+        """A bias in units of the factor."""
+        for name, other in (node.inputs, node.inputs[::-1]):
+            found = self.sums.get(name)
+            if found is None or found.floor or node.output.type != self.growing.values[name].type:
+                continue
+            bias = self._bias(other)
+            if bias is None or bias[0].ndim > node.output.tensor.rank:
+                continue
+            numbers, scale = bias
+            if bool(np.all(np.abs(scale - found.factor) <= _ROUNDING * found.factor)):
+                return replace(found, offset=found.offset + numbers)
+        return None
+
+    def _bias(self, name: str) -> tuple[Array, Array] | None:
+        """Integers and their scale, both constant, perhaps reshaped."""
+        node = self.growing.producers.get(name)
+        if node is not None and node.operator == "reshape":
+            inner = self._bias(node.inputs[0])
+            shape = node.output.tensor.shape
+            if inner is None or not all(extent.is_constant for extent in shape):
+                return None
+            numbers, scale = np.broadcast_arrays(*inner)
+            return numbers.reshape([int(e) for e in shape]), scale.reshape([int(e) for e in shape])
+        found = self._match.dequantised(name)
+        array = None if found is None else self._match.constant(found.value.name)
+        if found is None or array is None:
+            return None
+        wide = array.astype(np.int64) - found.zero
+        if wide.size == 0 or np.abs(wide).max() >= 2**31:
+            return None
+        return wide.astype(np.int32), found.scale
+
+    def _divided(self, node: Node) -> _Sum | None:
+        found, by = self.sums.get(node.inputs[0]), self._match.positive(node.inputs[1])
+        if found is None or by is None or by.ndim > node.output.tensor.rank:
+            return None
+        if node.output.type != self.growing.values[node.inputs[0]].type:
+            return None
+        with np.errstate(all="ignore"):
+            factor = found.factor / by
+        usable = bool(np.all(np.isfinite(factor) & (factor >= np.finfo(np.float32).tiny)))
+        return replace(found, factor=factor) if usable else None
+
+    def _at_least_zero(self, node: Node) -> _Sum | None:
+        for name, other in (node.inputs, node.inputs[::-1]):
+            found, low = self.sums.get(name), self._match.constant(other)
+            if found is not None and low is not None and node.output.type == self.growing.values[name].type:
+                return replace(found, floor=True) if low.size and not np.any(low) else None
+        return None
+
+    def _reduced(self, node: Node) -> _Sum | None:
+        """A sum of dequantised numbers: the sum of the integers, less the zero point for each of them."""
+        side = self._match.dequantised(node.inputs[0])
+        if side is None or node.attributes["reducer"] != "sum" or side.value.tensor.dtype.bits > 16:
+            return None
+        count = product(side.value.tensor.shape[d] for d in integers_of(node.attributes, "dimensions"))
+        if side.scale.size != 1 or side.zero.size != 1 or not count.is_constant or int(count) * 2**17 >= 2**31:
+            return None
+        wide = self.growing.apply("convert", side.value, dtype=int32)
+        total = self.growing.apply("reduce", wide, like=node.attributes)
+        offset = side.zero.reshape(()).astype(np.int32) * np.int32(-int(count))
+        return _Sum(total, offset, side.scale.reshape(()))
+
+    # -- products ------------------------------------------------------------------------------------------------------
+    def _sides(self, node: Node) -> tuple[Dequantised, Dequantised] | None:
+        """Both operands of a product, each of 8-bit integers; constants without their zero point where that fits."""
+        found: list[Dequantised] = []
+        for name in node.inputs:
+            one = self._match.dequantised(name)
+            if one is None or one.value.tensor.dtype.bits != 8:
+                return None
+            found.append(self._centred(one))
+        return found[0], found[1]
+
+    def _centred(self, side: Dequantised) -> Dequantised:
+        array = self._match.constant(side.value.name)
+        if array is None or not np.any(side.zero):
+            return side
+        low, high = integer_range(self.growing.values[side.value.name].tensor.dtype)
+        if side.zero.min() < low or side.zero.max() > high:
+            return side
+        moved = array.astype(np.int16) - side.zero.astype(np.int16)
+        if moved.shape != array.shape or moved.size == 0 or moved.min() < -128 or moved.max() > 127:
+            return side
+        held = self.growing.constant(moved.astype(np.int8), f"{side.value.name}.centred")
+        return Dequantised(held, np.zeros((), np.int32), side.scale)
+
+    def _convolution(self, node: Node) -> _Sum | None:
+        sides = self._sides(node)
+        if sides is None:
+            return None
+        image, kernel = sides
+        weights = self._array(kernel.value)
+        rank = kernel.value.tensor.rank
+        places = tuple(range(rank))
+        inputs, kernels, outputs = (
+            integers_of(node.attributes, f"{side}_dimensions", places) for side in ("input", "kernel", "output")
+        )
+        if weights is None or np.any(kernel.zero) or image.scale.size != 1 or image.zero.size != 1:
+            return None
+        taps = tuple(kernels[1:])
+        scale = _along(kernel.scale, rank, kernels[0])
+        if scale is None or not _fits(product(kernel.value.tensor.shape[d] for d in taps)):
+            return None
+        attributes = dict(node.attributes)
+        offset = np.zeros((), np.int32)
+        value, zero = image.value, image.zero.reshape(())
+        if zero != 0:
+            low, high = integer_range(value.tensor.dtype)
+            if not low <= zero <= high:
+                return None
+            padding, spread = padding_of(attributes, "padding", rank - 2), attributes.pop("lhs_dilation", ())
+            value = self._padded(value, zero, inputs, padding, spread if isinstance(spread, tuple) else ())
+            attributes["padding"] = ((dim(0), dim(0)),) * (rank - 2)
+            total = weights.astype(np.int64).sum(taps) * -int(zero)
+            offset = _placed(total.astype(np.int32), rank, outputs[1])
+        found = self.growing.apply("convolution", value, kernel.value, like=attributes)
+        factor = image.scale.reshape(()) * scale
+        return _Sum(found, offset, _placed(factor, rank, outputs[1]) if factor.ndim else factor)
+
+    def _padded(
+        self, value: Value, zero: Array, inputs: tuple[int, ...], padding: tuple[tuple[Dim, Dim], ...],
+        spread: tuple[object, ...],
+    ) -> Value:  # fmt: skip
+        """The image with its zero point where a convolution has nothing."""
+        rank = value.tensor.rank
+        low, high, inside = [dim(0)] * rank, [dim(0)] * rank, [0] * rank
+        for n, (before, after) in enumerate(padding):
+            low[inputs[n + 2]], high[inputs[n + 2]] = before, after
+            step = spread[n] if spread else 1
+            inside[inputs[n + 2]] = (int(step) if isinstance(step, (int, Dim)) else 1) - 1
+        if all(entry == 0 for entry in (*low, *high, *inside)):
+            return value
+        fill = self.growing.constant(zero.astype(value.tensor.dtype.numpy), f"{value.name}.fill")
+        return self.growing.apply(
+            "pad", value, fill, edge_padding_low=tuple(low), edge_padding_high=tuple(high),
+            interior_padding=tuple(inside),
+        )  # fmt: skip
+
+    def _dot(self, node: Node) -> _Sum | None:
+        sides = self._sides(node)
+        if sides is None:
+            return None
+        roles = [_Side.of(node, name, side) for name, side in zip(("lhs", "rhs"), sides, strict=True)]
+        contracted = [side.value.tensor.shape[d] for d in roles[0].contracting for side in sides[:1]]
+        depth = product(contracted)
+        if not contracted or not _fits(depth) or any(np.size(side.zero) != 1 for side in sides):
+            return None
+        scales = [role.moved(role.side.scale, roles) for role in roles]
+        if scales[0] is None or scales[1] is None:
+            return None
+        total = self.growing.apply("dot_general", sides[0].value, sides[1].value, like=node.attributes)
+        offset: Array = np.zeros((), np.int64)
+        zeros = [int(side.zero.reshape(())) for side in sides]
+        for zero, other in zip(zeros, roles[::-1], strict=True):
+            if not zero:
+                continue
+            held = self._array(other.side.value)
+            if held is not None:
+                sums = held.astype(np.int64).sum(other.contracting, keepdims=True)
+                moved = other.moved(sums, roles)
+                assert moved is not None
+                offset = offset - zero * moved
+            else:
+                total = self._less(total, zero, other, roles)
+        offset = offset + zeros[0] * zeros[1] * int(depth)
+        return _Sum(total, offset.astype(np.int32), scales[0] * scales[1])
+
+    def _less(self, total: Value, zero: int, other: _Side, roles: list[_Side]) -> Value:
+        """The total less a zero point times the sums of the other operand."""
+        grow = self.growing
+        wide = grow.apply("convert", other.side.value, dtype=int32)
+        sums = grow.apply("reduce", wide, dimensions=other.contracting, reducer="sum", keep_dimensions=False)
+        kept = [d for d in range(wide.tensor.rank) if d not in other.contracting]
+        order = tuple(kept.index(d) for d in (*other.batch, *other.free))
+        if order != tuple(range(len(order))):
+            sums = grow.apply("transpose", sums, permutation=order)
+        sums = grow.apply("reshape", sums, shape=other.spread(list(sums.tensor.shape), dim(1), roles))
+        times = grow.apply("multiply", sums, grow.constant(np.array(zero, np.int32), "zero_point"))
+        return grow.apply("subtract", total, times)
+
+    def _array(self, value: Value) -> Array | None:
+        found = self._match.constant(value.name)
+        if found is None:
+            found = next((c.array for c in self.growing.constants if c.name == value.name), None)
+        return found
+
+
+@dataclass(frozen=True)
+class _Side:
+    """An operand of a matrix product, and what its dimensions are for."""
+
+    side: Dequantised
+    first: bool
+    batch: tuple[int, ...]
+    free: tuple[int, ...]
+    contracting: tuple[int, ...]
+
+    @staticmethod
+    def of(node: Node, name: str, side: Dequantised) -> _Side:
+        batch = integers_of(node.attributes, f"{name}_batching_dimensions")
+        contracting = integers_of(node.attributes, f"{name}_contracting_dimensions")
+        free = tuple(d for d in range(side.value.tensor.rank) if d not in {*batch, *contracting})
+        return _Side(side, name == "lhs", batch, free, contracting)
+
+    def moved(self, array: Array, roles: list[_Side]) -> Array | None:
+        """What broadcasts against the operand, as it broadcasts against the product; None where it differs along what
+        is contracted.
+        """
+        if array.size == 1:
+            return array.reshape(())
+        whole = array.reshape(
+            (1,) * (len(self.batch) + len(self.free) + len(self.contracting) - array.ndim) + array.shape
+        )
+        if any(whole.shape[d] != 1 for d in self.contracting):
+            return None
+        turned = whole.transpose(*self.batch, *self.free, *self.contracting)
+        kept = list(turned.shape[: len(self.batch) + len(self.free)])
+        return turned.reshape(self.spread(kept, 1, roles))
+
+    def spread(self, shape: list[_T], one: _T, roles: list[_Side]) -> tuple[_T, ...]:
+        """Extents of batch and free dimensions among those of the product, where the other's are 1."""
+        other = roles[1] if self.first else roles[0]
+        batch, free, ones = shape[: len(self.batch)], shape[len(self.batch) :], [one] * len(other.free)
+        return (*batch, *free, *ones) if self.first else (*batch, *ones, *free)
+
+
+def _fits(count: Dim) -> bool:
+    """Whether sums of that many products of 9-bit integers stay within 31 bits."""
+    return count.is_constant and int(count) * 255 * 255 < 2**31
+
+
+def _along(array: Array, rank: int, axis: int) -> Array | None:
+    """What broadcasts against a tensor as one number, or as one for each element of an axis; None for anything else."""
+    if array.size == 1:
+        return array.reshape(())
+    whole = array.reshape((1,) * (rank - array.ndim) + array.shape)
+    return array.reshape(-1) if whole.shape[axis] == array.size else None
+
+
+def _placed(array: Array, rank: int, axis: int) -> Array:
+    """One number for each element of an axis, so that it broadcasts."""
+    return array.reshape([-1 if d == axis else 1 for d in range(rank)])
