@@ -31,6 +31,7 @@ from tilework.memory.arenas import place_arenas
 from tilework.numerics import numerics
 from tilework.ops.registry import operator
 from tilework.passes.distinct_names import DistinctNames
+from tilework.passes.integer_products import IntegerProducts
 from tilework.passes.pipeline import Pipeline
 from tilework.plan.buffers import ConstantPlace
 from tilework.plan.explanation import Explanation, RegionExplanation
@@ -88,6 +89,8 @@ def lower_graph(
         verify_graph(graph)
         _refuse_what_is_not_compiled(graph)
     with stages("simplify"):
+        if numerics(options.numerics).reassociate:
+            graph = IntegerProducts().run(graph)
         graph = Pipeline().run(graph)
     with stages("fuse"):
         block = block_of(DistinctNames().run(graph))
