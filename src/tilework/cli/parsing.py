@@ -108,6 +108,9 @@ def random_inputs(graph: Graph, given: Mapping[str, Array], seed: int) -> dict[s
         if value.name in given:
             found[value.name] = given[value.name]
             continue
+        if not isinstance(value.type, TensorType):
+            text = f"no random {value.name!r} can be made: it is {value.type}"
+            raise UsageError(1002, text, where="--input", hint="give it, or call the model from Python")
         shape = tuple(int(d.evaluate(values)) for d in value.tensor.shape)
         if min(shape, default=0) < 0:
             raise UsageError(

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -16,6 +17,7 @@ from tilework.codegen.cpu.kernel import KernelText
 from tilework.compiler.blocks import block_of
 from tilework.compiler.kernels import RegionKernel, region_kernels
 from tilework.compiler.options import CompileOptions
+from tilework.compiler.outside import explanations, split
 from tilework.compiler.overlap import CodeMaker
 from tilework.compiler.plan_items import planned_block
 from tilework.compiler.planning import build_plan, is_view
@@ -29,6 +31,7 @@ from tilework.machine.finder import machine as machine_named
 from tilework.machine.host import check_runs_here
 from tilework.memory.arenas import place_arenas
 from tilework.numerics import numerics
+from tilework.ops.interpret import BlackBoxFunction
 from tilework.ops.registry import operator
 from tilework.passes.distinct_names import DistinctNames
 from tilework.passes.integer_products import IntegerProducts
@@ -36,6 +39,7 @@ from tilework.passes.pipeline import Pipeline
 from tilework.plan.buffers import ConstantPlace
 from tilework.plan.explanation import Explanation, RegionExplanation
 from tilework.plan.plan import Plan
+from tilework.runtime.boxed import BoxedExecutable
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
 
@@ -153,10 +157,18 @@ def _refuse_what_is_not_compiled(graph: Graph) -> None:
             raise CodegenError(1652, "an input that is a token is not compiled yet", where=value.name)
 
 
-def compile_graph(graph: Graph, options: CompileOptions | None = None, context: Context | None = None) -> Executable:
+def compile_graph(
+    graph: Graph,
+    options: CompileOptions | None = None,
+    context: Context | None = None,
+    black_boxes: Mapping[str, BlackBoxFunction] | None = None,
+) -> Executable:
     """Compile a graph and load it; code and memory belong to `context` (the process's own by default).
 
-    Raises `CodegenError` 1764, before anything is compiled, for a machine whose code this processor cannot run.
+    `black_boxes` has a function for the name of each black box in the graph.
+
+    Raises `CodegenError` 1764, before anything is compiled, for a machine whose code this processor cannot run; 1652
+    for a black box that stands between compiled operations.
     """
     chosen = options or CompileOptions()
     target = None
@@ -167,6 +179,7 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
     stages = Stages()
     jit = owner.jit
     maker = CodeMaker(lambda text: jit.compile_object(text, target))
+    graph, around = split(graph, black_boxes or {})
     with _without_collections():
         try:
             done = lower_graph(graph, chosen, stages, maker.add)
@@ -185,9 +198,11 @@ def compile_graph(graph: Graph, options: CompileOptions | None = None, context: 
         code_bytes=sum(map(len, objects)),
         constant_bytes=sum(array.nbytes for array in constants.values()),
         compile_milliseconds=tuple(stages.times),
+        black_boxes=() if around is None else explanations(around),
     )
     work = sum(((r.flops or Dim()) + (r.bytes or Dim()) for r in explanation.regions), Dim())
-    return Executable(
+    make = Executable if around is None else partial(BoxedExecutable, around=around)
+    return make(
         done.plan, code, code[DRIVER], constants, owner, explanation, work=work, memory_limit=chosen.memory_limit,
         step_entries={name: code[name] for name in kernels},
     )  # fmt: skip

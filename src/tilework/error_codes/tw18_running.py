@@ -27,4 +27,9 @@ CODES: Mapping[int, CodeInfo] = {
         "The condition chose a branch whose operations do not fit together at these sizes.",
         "Correct the model, or give inputs for which it takes the other branch; the message says what does not fit.",
     ),
+    1805: CodeInfo(
+        "black box failed",
+        "An operation that is not compiled (on strings or maps) could not be done with the values it was given.",
+        "Correct the arguments; the message names the operation and says what was wrong.",
+    ),
 }

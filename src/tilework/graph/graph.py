@@ -31,9 +31,9 @@ class Value:
 
     @property
     def tensor(self) -> TensorType:
-        """Its tensor type (a token has none: `TypeError`)."""
+        """Its tensor type (tokens and opaque values have none: `TypeError`)."""
         if not isinstance(self.type, TensorType):
-            raise TypeError(f"{self.name} is a token")
+            raise TypeError(f"{self.name} is no tensor: {self.type}")
         return self.type
 
 

@@ -26,7 +26,7 @@ from tilework.graph.graph import (
     OutputPolicy,
     Value,
 )
-from tilework.graph.types import TensorType, TokenType, ValueType
+from tilework.graph.types import OpaqueType, TensorType, TokenType, ValueType
 
 _TOKEN = re.compile(
     r"""(?P<number>-?(?:\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?![\w])|(?:inf|nan)(?![\w.])))
@@ -216,6 +216,8 @@ class _Graphs:
         reader = self._reader
         if reader.accept("token"):
             return TokenType()
+        if reader.accept("opaque"):
+            return OpaqueType(reader.quoted())
         dtype = self._dtype()
         reader.expect("[")
         return TensorType(reader.dims("]"), dtype)

@@ -1,7 +1,8 @@
-"""Types of graph values: tensors with symbolic shapes, and tokens that order effects."""
+"""Types of graph values: tensors with symbolic shapes, tokens that order effects, and what only black boxes know."""
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from typing import TypeAlias
 
@@ -42,7 +43,19 @@ class TokenType:
         return "token"
 
 
-ValueType: TypeAlias = TensorType | TokenType
+@dataclass(frozen=True)
+class OpaqueType:
+    """A value that is no tensor: black boxes alone take and return it. `kind` says in words what it is, such as
+    `strings` or `sequence of maps`.
+    """
+
+    kind: str
+
+    def __str__(self) -> str:
+        return f"opaque {json.dumps(self.kind)}"
+
+
+ValueType: TypeAlias = TensorType | TokenType | OpaqueType
 
 
 def tensor(dtype: DType, *shape: IntLike) -> TensorType:

@@ -23,12 +23,12 @@ from tilework.graph.graph import (
     node_location,
     subgraphs,
 )
-from tilework.graph.types import TensorType, ValueType
+from tilework.graph.types import TensorType, TokenType, ValueType
 from tilework.ops.operator import TOKEN
 from tilework.ops.registry import operator
 
-BlackBoxFunction: TypeAlias = Callable[[Node, Sequence[Array]], Sequence[Array]]
-"""What a black box does: from the node and its operands to its results."""
+BlackBoxFunction: TypeAlias = Callable[[Node, Sequence[Any]], Sequence[Any]]
+"""What a black box does: from the node and its operands to its results. Opaque values are any objects."""
 _NO_SYMBOLS: Mapping[str, int] = MappingProxyType({})
 _NO_FUNCTIONS: Mapping[str, BlackBoxFunction] = MappingProxyType({})
 
@@ -44,7 +44,7 @@ def interpret(
 
     Tokens need not be passed, and come back as `TOKEN`. Symbols get their values from the shapes of the inputs; one
     that no input's shape determines must be among `symbols`. `black_boxes` has a function for each black box's
-    operator name.
+    operator name. Opaque values go in and come out as they are.
 
     Raises `GraphError` 1240 (inputs that do not fit), 1241 (symbols), 1243 (no function for a black box), 1211 (nested
     too deep), 1226 (a result is not of its recorded type), and `RunError` 1242 (a check of the graph failed).
@@ -61,13 +61,14 @@ def interpret(
             bindings.match(value.type, array, f"input {value.name}", 1240)
     bindings.finish([symbol.name for symbol in graph.symbols if not symbol.measured])
     frame = _Frame(graph, None, bindings, black_boxes)
-    return tuple(np.array(array, copy=True) for array in frame.run(arrays))
+    found = frame.run(arrays)
+    return tuple(np.array(array, copy=True) if isinstance(array, np.ndarray) else array for array in found)  # pyright: ignore[reportUnnecessaryIsInstance]
 
 
 def _arguments(graph: Graph, inputs: Mapping[str, Array] | Sequence[Array]) -> list[Array]:
     tensors = [value for value in graph.inputs if isinstance(value.type, TensorType)]
     where = f"graph {graph.name}"
-    names = [value.name for value in tensors]
+    names = [value.name for value in graph.inputs if not isinstance(value.type, TokenType)]
     if isinstance(inputs, Mapping):
         wrong = [*(name for name in inputs if name not in names), *(name for name in names if name not in inputs)]
         if wrong:
@@ -88,7 +89,7 @@ def _arguments(graph: Graph, inputs: Mapping[str, Array] | Sequence[Array]) -> l
             raise GraphError(
                 1240, f"it is {value.type}, not {array.dtype}{list(array.shape)}", where=f"input {value.name}"
             )
-    return [given[value.name] if isinstance(value.type, TensorType) else TOKEN for value in graph.inputs]
+    return [given.get(value.name, TOKEN) for value in graph.inputs]
 
 
 class _Bindings:

@@ -75,7 +75,8 @@ class Rule:
             if isinstance(operand, TensorType):
                 found.append(operand)
             else:
-                self.fault(1221, f"operand {position} is a token, it must be a tensor")
+                what = "a token" if isinstance(operand, TokenType) else str(operand)
+                self.fault(1221, f"operand {position} is {what}, it must be a tensor")
         if len(found) != len(self._operands) - first:
             self.check()
         return tuple(found)

@@ -53,7 +53,7 @@ class Scope:
     def tensor(self, name: str) -> TensorType | None:
         """The type of a tensor; None for a token."""
         found = self.value(name).type
-        return None if isinstance(found, TokenType) else found
+        return found if isinstance(found, TensorType) else None
 
     def array(self, name: str) -> Array | None:
         """The array of a constant; None for any other value."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 import numpy as np
@@ -15,12 +15,12 @@ from tilework.cli.parsing import input_files, input_paths, random_inputs, shapes
 from tilework.cli.progress import working
 from tilework.cli.writing import check_folder, save_arrays, summary
 from tilework.errors import UsageError
+from tilework.graph.types import OpaqueType
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from tilework.numerics import Level
-    from tilework.plan.protocols import Array
     from tilework.runtime.executable import Executable
 
 
@@ -62,7 +62,7 @@ def command(
         check_folder(save)
     with working(f"reading {model}"):
         from tilework.compiler.compile import compile_graph  # these pull in LLVM; `--help` should not wait for it
-        from tilework.frontends.compile import load_graph
+        from tilework.frontends.compile import black_boxes, load_graph
         from tilework.frontends.compile import options as compile_options
         from tilework.runtime.context import Context, ContextOptions
 
@@ -75,7 +75,7 @@ def command(
     with Context(settings) as context:
         start = time.perf_counter()
         with working(f"compiling {model}"):
-            executable = compile_graph(graph, chosen, context)
+            executable = compile_graph(graph, chosen, context, black_boxes(graph))
         compiled = time.perf_counter()
         with working(f"running {model}"):
             results = executable(*arguments)
@@ -97,21 +97,23 @@ def command(
 
 
 def _print_json(
-    executable: Executable, named: Mapping[str, Array], random: Sequence[str], times: Mapping[str, float]
+    executable: Executable, named: Mapping[str, Any], random: Sequence[str], times: Mapping[str, float]
 ) -> None:
-    floating = {output.name: output.type.dtype.is_floating for output in executable.outputs}
-    entries = {
-        name: {"dtype": str(array.dtype), "shape": list(array.shape),
-               "nan": int(np.isnan(array).sum()) if floating[name] else 0}
-        for name, array in named.items()
-    }  # fmt: skip
+    entries: dict[str, dict[str, Any]] = {}
+    for output in executable.outputs:
+        result, kind = named[output.name], output.type
+        if isinstance(kind, OpaqueType):
+            entries[output.name] = {"kind": kind.kind, "shape": list(np.shape(result))}
+            continue
+        nan = int(np.isnan(result).sum()) if kind.dtype.is_floating else 0
+        entries[output.name] = {"dtype": str(result.dtype), "shape": list(result.shape), "nan": nan}
     facts = {"machine": executable.explain().machine, "numerics": executable.explain().numerics}
     click.echo(json.dumps({"outputs": entries, "random_inputs": random, **facts, **times}))
 
 
-def _print_text(named: Mapping[str, Array], random: Sequence[str], seed: int, times: Mapping[str, float]) -> None:
+def _print_text(named: Mapping[str, Any], random: Sequence[str], seed: int, times: Mapping[str, float]) -> None:
     if random:
         click.echo(f"random inputs (seed {seed}): {', '.join(random)}")
     for name, array in named.items():
-        click.echo(f"{name}: {summary(array)}")
+        click.echo(f"{name}: {summary(np.asarray(array))}")
     click.echo(", ".join(f"{key.removesuffix('_ms').replace('_', ' ')} {value:.2f} ms" for key, value in times.items()))

@@ -11,9 +11,11 @@ from collections.abc import Mapping, Sequence
 from tilework.compiler.compile import compile_graph
 from tilework.compiler.options import CompileOptions
 from tilework.errors import FrontendError
+from tilework.frontends.onnx.black_boxes import FUNCTIONS
 from tilework.frontends.onnx.importer import import_model, input_types
 from tilework.frontends.onnx.source import Source
 from tilework.graph.graph import Array
+from tilework.graph.types import TensorType
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
 from tilework.runtime.per_shape import PerShape
@@ -33,7 +35,7 @@ def compile_model(
 
     def compile_for(exact: Mapping[str, Sequence[int]], values: Mapping[str, Array]) -> Executable:
         graph = import_model(source, {**exact, **(shapes or {})}, values=values)
-        return compile_graph(graph, options, context)
+        return compile_graph(graph, options, context, FUNCTIONS)
 
     try:
         graph = import_model(source, shapes)
@@ -41,10 +43,11 @@ def compile_model(
         if not error.faults or any(fault.code not in _ON_SIZES for fault in error.faults):
             raise
         types = input_types(source)
-        if not error.decided_by and all(extent.is_constant for _, kind in types for extent in kind.shape):
+        tensors = [kind for _, kind in types if isinstance(kind, TensorType)]
+        if not error.decided_by and all(extent.is_constant for kind in tensors for extent in kind.shape):
             raise
         return PerShape(types, error, compile_for)
-    executable = compile_graph(graph, options, context)
+    executable = compile_graph(graph, options, context, FUNCTIONS)
     if graph.symbols:
         executable.variants = ShapeVariants(compile_for)
     return executable

@@ -99,6 +99,8 @@ def all_rebuilt(kinds: Sequence[Structure], tensors: Sequence[Operand]) -> list[
 def type_name(held: Held) -> str | None:
     """How the package onnx spells the type of a value; None where nothing is known of it."""
     if isinstance(held, Operand):
+        if held.opaque:
+            return held.opaque
         return f"tensor({ONNX_NAMES.get(held.dtype, held.dtype.name)})"
     if isinstance(held, TensorSequence):
         return None if held.dtype is None else f"seq(tensor({ONNX_NAMES.get(held.dtype, held.dtype.name)}))"

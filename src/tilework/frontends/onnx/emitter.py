@@ -65,7 +65,12 @@ class Emitter:
 
     # -- values --------------------------------------------------------------------------------------------------------
     def emit(self, operand: Operand) -> Value:
-        """The graph value of an operand: made on first need, so that what only shapes need never enters the graph."""
+        """The graph value of an operand: made on first need, so that what only shapes need never enters the graph.
+
+        Raises `NodeFault` 1115 for strings and maps, which few operators take.
+        """
+        if operand.opaque:
+            raise NodeFault(1115, f"{operand.name!r} is {operand}, which is not supported here")
         if operand.value is not None:
             return operand.value
         emitter: Emitter | None = self

@@ -18,7 +18,7 @@ from tilework.frontends.onnx.source import LoadedModel, Source, load
 from tilework.frontends.onnx.symbols import NearPositions, SymbolTable
 from tilework.frontends.onnx.unify import Unified
 from tilework.graph.graph import Array, Graph, walk
-from tilework.graph.types import TensorType
+from tilework.graph.types import OpaqueType, TensorType
 
 Check = Literal["own", "auto", "full"]
 
@@ -97,17 +97,18 @@ def _import_parts(
         raise _error(model, [Fault(1104, "model", "expressions or subgraphs are nested too deep")], check) from None
 
 
-def input_types(source: Source) -> tuple[tuple[str, TensorType], ...]:
+def input_types(source: Source) -> tuple[tuple[str, TensorType | OpaqueType], ...]:
     """Names and types of a model's inputs as it declares them, free dimensions as symbols. Raises as `import_model`."""
     model = load(source)
     inputs, faults = declared_inputs(model.proto)
     if faults:
         raise _error(model, faults, "own")
     symbols = SymbolTable()
-    found: list[tuple[str, TensorType]] = []
+    found: list[tuple[str, TensorType | OpaqueType]] = []
     for declared in inputs:
         shape = tuple(dim(e) if isinstance(e, int) else symbols.free(e.key, e.stem) for e in declared.shape)
-        found.append((declared.name, TensorType(shape, declared.dtype)))
+        kind = OpaqueType(declared.opaque) if declared.opaque else TensorType(shape, declared.dtype)
+        found.append((declared.name, kind))
     return tuple(found)
 
 

@@ -14,7 +14,7 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.folding import known_array
 from tilework.frontends.onnx.operand import DimArray, Operand
 from tilework.frontends.onnx.symbols import SymbolTable
-from tilework.frontends.onnx.tensors import to_array
+from tilework.frontends.onnx.tensors import STRING_ELEMENTS, to_array
 from tilework.graph.graph import Array, Value
 
 if TYPE_CHECKING:
@@ -40,6 +40,10 @@ class OnnxNode:
         self.outputs = tuple(proto.output)
         self._folder = folder
         self._attributes: dict[str, AttributeProto] = {a.name: a for a in proto.attribute}
+
+    def on(self, operands: Sequence[Operand | None]) -> OnnxNode:
+        """The same node with other operands."""
+        return OnnxNode(self.proto, self.opset, operands, self.emit, self._folder)
 
     @property
     def symbols(self) -> SymbolTable:
@@ -164,6 +168,13 @@ class OnnxNode:
         if found is None:
             raise NodeFault(1108, f"attribute {name!r} is missing")
         return to_array(found.t, self._folder)
+
+    def strings_or_tensor(self, name: str) -> Array | tuple[str, ...]:
+        """An attribute that holds a tensor, in one dimension: its numbers, or its strings."""
+        found = self._attributes.get(name)
+        if found is not None and found.t.data_type == STRING_ELEMENTS:
+            return tuple(text.decode("utf-8", "replace") for text in found.t.string_data)
+        return self.tensor(name).reshape(-1)
 
     def graph(self, name: str) -> GraphProto:
         found = self._attributes.get(name)

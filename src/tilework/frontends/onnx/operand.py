@@ -9,9 +9,13 @@ import numpy as np
 from tilework.dims import Dim, dim
 from tilework.dtypes import DType, dtype_of, integer_range
 from tilework.graph.graph import Array, Value
+from tilework.graph.types import OpaqueType
 
 DimArray: TypeAlias = "np.ndarray[Any, np.dtype[np.object_]]"
 """An object array whose elements are all `Dim` (booleans are 0 and 1)."""
+
+STRINGS = "tensor(string)"
+"""How ONNX spells the type of a tensor of strings."""
 
 LARGEST_KNOWN = 4096
 """Elements up to which a tensor of integers is followed symbolically."""
@@ -20,7 +24,8 @@ LARGEST_KNOWN = 4096
 class Operand:
     """One ONNX value. At least one of `value`, `array`, `dims` is set; the emitter makes a value of the others.
 
-    `words` makes it a tensor of strings: the elements are positions (int64) in that list.
+    `words` makes it a tensor of strings: the elements are positions (int64) in that list. Strings that come from
+    outside have a `value` of an opaque type and an empty list; maps have such a value and no list.
     """
 
     __slots__ = ("array", "dims", "dtype", "name", "shape", "value", "words")
@@ -48,8 +53,17 @@ class Operand:
     def rank(self) -> int:
         return len(self.shape)
 
+    @property
+    def opaque(self) -> str:
+        """The ONNX type of a value that is no tensor of numbers; empty for one that is."""
+        if self.value is not None and isinstance(self.value.type, OpaqueType):
+            return self.value.type.kind
+        return "" if self.words is None else STRINGS
+
     def known(self) -> DimArray | None:
         """Its elements as dims, where it is a small tensor of integers or booleans that are known before it runs."""
+        if self.words is not None:
+            return None
         if self.dims is None and self.array is not None and self.array.size <= LARGEST_KNOWN:
             if not (self.dtype.is_integer or self.dtype.kind == "boolean"):
                 return None
@@ -57,6 +71,8 @@ class Operand:
         return self.dims
 
     def __str__(self) -> str:
+        if self.opaque and self.words is None:
+            return self.opaque
         return f"{'string' if self.words is not None else self.dtype}[{', '.join(map(str, self.shape))}]"
 
 

@@ -8,10 +8,26 @@ from typing import TYPE_CHECKING
 from tilework.errors import Fault
 from tilework.frontends.onnx.containers import Held, TensorSequence
 from tilework.frontends.onnx.operand import Operand
-from tilework.frontends.onnx.tensors import ELEMENT_TYPES, element_type_called
+from tilework.frontends.onnx.tensors import ELEMENT_TYPES, ONNX_NAMES, STRING_ELEMENTS, element_type_called
 
 if TYPE_CHECKING:
-    from onnx import ValueInfoProto
+    from onnx import TypeProto, ValueInfoProto
+
+
+def spelled(declared: TypeProto) -> str:
+    """How ONNX spells a declared type (`seq(map(string,tensor(float)))`); empty for what has no spelling here."""
+    kind = declared.WhichOneof("value")
+    if kind == "tensor_type":
+        number = declared.tensor_type.elem_type
+        found = ELEMENT_TYPES.get(number)
+        return f"tensor({element_type_called(number) if found is None else ONNX_NAMES.get(found, found.name)})"
+    if kind == "sequence_type":
+        return f"seq({spelled(declared.sequence_type.elem_type)})"
+    if kind == "map_type":
+        keys = declared.map_type.key_type
+        key = "string" if keys == STRING_ELEMENTS else element_type_called(keys)
+        return f"map({key},{spelled(declared.map_type.value_type)})"
+    return ""
 
 
 def output_faults(declared: ValueInfoProto, computed: Held, shapes_hold: bool) -> Iterator[Fault]:
@@ -25,6 +41,10 @@ def output_faults(declared: ValueInfoProto, computed: Held, shapes_hold: bool) -
     where = f"output {declared.name}"
     kind = declared.type.WhichOneof("value")
     if kind is None:
+        return
+    if isinstance(computed, Operand) and computed.opaque:
+        if spelled(declared.type) != computed.opaque:
+            yield Fault(1125, where, f"it is declared as {spelled(declared.type)}, the model computes {computed}")
         return
     of_tensors = "sequence_type" if isinstance(computed, TensorSequence) else "optional_type"
     if kind != ("tensor_type" if isinstance(computed, Operand) else of_tensors):

@@ -9,15 +9,19 @@ from typing import TYPE_CHECKING, SupportsIndex, cast
 
 import numpy as np
 
+from tilework import dtypes
 from tilework.dims import dim
 from tilework.dtypes import DType
 from tilework.errors import Fault
 from tilework.frontends.onnx.check import listed, node_called, opsets, scopes
 from tilework.frontends.onnx.converters import converters, qualified
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.functions import STANDARD_FUNCTIONS, model_functions
-from tilework.frontends.onnx.schema import STANDARD_DOMAINS, called, schema_of
-from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
+from tilework.frontends.onnx.functions import has_body, model_functions
+from tilework.frontends.onnx.operand import STRINGS
+from tilework.frontends.onnx.outputs import spelled
+from tilework.frontends.onnx.schema import ML_DOMAIN, STANDARD_DOMAINS, schema_of
+from tilework.frontends.onnx.sequences import SEQUENCE_OPERATORS
+from tilework.frontends.onnx.tensors import MOST_ELEMENTS, STRING_ELEMENTS, element_type
 from tilework.graph.limits import beyond_limits
 from tilework.graph.types import TensorType
 
@@ -38,11 +42,12 @@ class FreeDim:
 
 @dataclass(frozen=True)
 class DeclaredInput:
-    """An input as the model declares it."""
+    """An input as the model declares it. `opaque` is the ONNX type of strings and maps, empty for others."""
 
     name: str
     dtype: DType
     shape: tuple[int | FreeDim, ...]
+    opaque: str = ""
 
 
 def declared_inputs(model: ModelProto) -> tuple[list[DeclaredInput], list[Fault]]:
@@ -65,9 +70,12 @@ def _declared(value: ValueInfoProto) -> DeclaredInput:
     if kind != "tensor_type":
         if kind is None:
             raise NodeFault(1114, "it has no type")
+        if kind == "map_type":
+            return DeclaredInput(value.name, dtypes.int64, (), spelled(value.type))
         raise NodeFault(1115, f"it is a {kind.removesuffix('_type').replace('_', ' ')}, not a tensor")
     tensor = value.type.tensor_type
-    dtype = element_type(tensor.elem_type)
+    strings = tensor.elem_type == STRING_ELEMENTS
+    dtype = dtypes.int64 if strings else element_type(tensor.elem_type)
     if not tensor.HasField("shape"):
         raise NodeFault(1114, "its number of dimensions is not declared")
     shape: list[int | FreeDim] = []
@@ -86,7 +94,7 @@ def _declared(value: ValueInfoProto) -> DeclaredInput:
     reason = beyond_limits(TensorType(tuple(dim(e) if isinstance(e, int) else dim(1) for e in shape), dtype), {})
     if reason is not None:
         raise NodeFault(1124, reason)
-    return DeclaredInput(value.name, dtype, tuple(shape))
+    return DeclaredInput(value.name, dtype, tuple(shape), STRINGS if strings else "")
 
 
 def given_extents(
@@ -148,7 +156,7 @@ def _integer(entry: object) -> int | None:
 def unsupported_operators(model: ModelProto) -> list[Fault]:
     """One fault per operator that cannot be imported, with the nodes that use it."""
     versions = opsets(model)
-    known = {*converters(), *CONTROL_FLOW, *STANDARD_FUNCTIONS}
+    known = {*converters(), *CONTROL_FLOW, *SEQUENCE_OPERATORS}
     own = model_functions(model)
     users: dict[tuple[int, str], list[str]] = {}
     for scope in scopes(model):
@@ -157,9 +165,12 @@ def unsupported_operators(model: ModelProto) -> list[Fault]:
             if (node.domain, node.op_type) in own:
                 continue
             if qualified(node.domain, node.op_type) in known:
-                if not standard or schema_of(node, versions) is not None:
+                if schema_of(node, versions) is not None or not (standard or node.domain == ML_DOMAIN):
                     continue
-                what = (1107, f"{node.op_type} does not exist in version {versions.get('', 0)} of ai.onnx")
+                called, key = ("ai.onnx", "") if standard else (node.domain, node.domain)
+                what = (1107, f"{node.op_type} does not exist in version {versions.get(key, 0)} of {called}")
+            elif has_body(node, versions):
+                continue
             elif standard:
                 what = (1107, f"{node.op_type} is not supported")
             else:

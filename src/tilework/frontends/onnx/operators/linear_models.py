@@ -14,9 +14,17 @@ from tilework.graph.graph import Value
 
 
 def _products(node: OnnxNode, rows: Value, coefficients: tuple[float, ...], targets: int) -> Value:
-    """Rows times the transposed matrix of coefficients [targets, features]."""
-    features = scores.features_of(len(coefficients), targets, "coefficients")
-    matrix = np.array(coefficients, np.float32).reshape(targets, features).T
+    """Rows times the transposed matrix of coefficients [targets, features].
+
+    Coefficients beyond those that the features need are left out, as ONNX Runtime has it.
+    """
+    features = rows.tensor.shape[1].value
+    if features is None:
+        features = scores.features_of(len(coefficients), targets, "coefficients")
+    used = targets * features
+    if targets < 1 or len(coefficients) < used:
+        raise NodeFault(1108, f"coefficients has {len(coefficients)} entries, {targets} x {features} are needed")
+    matrix = np.array(coefficients[:used], np.float32).reshape(targets, features).T
     return node.emit.dot(rows, node.emit.constant(np.ascontiguousarray(matrix)), (), (), (1,), (0,))
 
 

@@ -84,7 +84,7 @@ def _step(found: Forest, dtype: DType) -> Callable[[Emitter, Value, Value], Valu
 @dataclass(frozen=True)
 class Totals:
     """Scores [rows, targets], zero for a target that no leaf had a weight for; `present` [rows, targets] says which had
-    one (None: all of them).
+    one (None: all of them, or nobody asked).
     """
 
     scores: Value
@@ -94,8 +94,8 @@ class Totals:
 _REDUCERS = {"SUM": "sum", "AVERAGE": "sum", "MIN": "minimum", "MAX": "maximum"}
 
 
-def _totals(emit: Emitter, rows: Value, found: Forest, targets: int, aggregate: str) -> Totals:
-    """What the leaves that a row ends in give to each target."""
+def _totals(emit: Emitter, rows: Value, found: Forest, targets: int, aggregate: str, presence: bool = False) -> Totals:
+    """What the leaves that a row ends in give to each target, and with `presence` which targets they know."""
     leaves = leaves_of_trees(found)
     touched = [{target for leaf in own for target, _ in found.weights[leaf]} for own in leaves]
     covered = [_covered(found, own) for own in leaves]
@@ -114,7 +114,7 @@ def _totals(emit: Emitter, rows: Value, found: Forest, targets: int, aggregate: 
     if aggregate == "AVERAGE":
         total = emit.apply("divide", total, float(len(found.roots)))
     always = set[int]().union(*covered)
-    if len(always) == targets:
+    if len(always) == targets or (reducer == "sum" and not presence):
         return Totals(total, None)
     if grouped is not None:
         places = _walked(emit, rows, found, found.roots)
@@ -218,6 +218,7 @@ def _ensemble(node: OnnxNode) -> Value:
     rows = scores.rows_of(node, kind if kind.bits >= 32 else dtypes.float32)
     targets = node.integer("n_targets", 1)
     aggregate = _numbered(node, "aggregate_function", AGGREGATES, 1)
+    # 1 and 2 are SOFTMAX and LOGISTIC, as specified; ONNX Runtime takes them for each other
     how = _numbered(node, "post_transform", scores.TRANSFORMS, 0)
     found = from_tables(node, targets)
     return node.emit.convert(_regression(node.emit, rows, found, targets, aggregate, how, ()), kind)
@@ -256,7 +257,7 @@ def _classifier(node: OnnxNode) -> tuple[Result, Value]:
 def _several(
     emit: Emitter, rows: Value, found: Forest, labels: Sequence[int] | Sequence[str], how: str, base: Sequence[float]
 ) -> tuple[Result, Value]:
-    totals = _totals(emit, rows, found, len(labels), "SUM")
+    totals = _totals(emit, rows, found, len(labels), "SUM", presence=True)
     result, present = totals.scores, totals.present
     if base:
         if len(base) != len(labels):
