@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilework.compiler.blocks import Block, Control
 from tilework.compiler.kernels import RegionKernel
 from tilework.compiler.stacking import ProgramKernel, RowKernels, stored_row, zeros
 from tilework.graph.graph import Graph, Value
-from tilework.ops.control.while_ import rows_symbol
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,7 +63,5 @@ def _stacked(item: Control, kernels: RowKernels) -> Iterator[StackedRows]:
         if item.trip:
             store = stored_row(row, rows, item.position(rows.shape[0]), body.symbols)
             yield StackedRows(kernels(zeros(rows, body.symbols)), kernels(store))
-        else:  # when a row is stored there is room for it
-            number = rows_symbol(item.node)
-            known = tuple(replace(s, lower=1, measured=False) if s.name == number else s for s in body.symbols)
-            yield StackedRows(None, kernels(stored_row(row, rows, rows.shape[0] - 1, known)))
+        else:
+            yield StackedRows(None, kernels(stored_row(row, rows, rows.shape[0] - 1, body.symbols)))

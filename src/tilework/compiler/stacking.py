@@ -6,7 +6,7 @@ import hashlib
 from dataclasses import dataclass, field
 
 from tilework.codegen.cpu.kernel import KernelText, emit_kernel
-from tilework.dims import Dim, Symbol, dim
+from tilework.dims import Dim, Symbol, dim, symbol_bounds
 from tilework.graph.types import TensorType
 from tilework.loops.expressions import Expression, Load, constant
 from tilework.loops.program import Access, Argument, Buffer, Compute, Loop, LoopProgram, Node
@@ -33,12 +33,14 @@ def zeros(rows: TensorType, symbols: tuple[Symbol, ...]) -> LoopProgram:
 
 
 def stored_row(row: TensorType, rows: TensorType, at: Dim, symbols: tuple[Symbol, ...]) -> LoopProgram:
-    """`rows[at, ...] = row[...]`; what else `rows` holds stays."""
+    """`rows[at, ...] = row[...]` where `at` is not negative; what else `rows` holds stays."""
     source, target = Buffer("row", row.shape, row.dtype), Buffer("rows", rows.shape, rows.dtype)
     arguments = Argument(source, "read"), Argument(target, "accumulate")
     index = tuple(dim(f"i{d}") for d in range(len(row.shape)))
     needed = _named(symbols, (*rows.shape, at))
-    return _program("stored_row", arguments, target, (at,), row.shape, Load("row", index, row.dtype), needed)
+    inside = () if at.bounds(symbol_bounds(needed))[0] >= 0 else (at,)
+    value = Load("row", index, row.dtype)
+    return _program("stored_row", arguments, target, (at,), row.shape, value, needed, inside)
 
 
 def _program(
@@ -49,9 +51,10 @@ def _program(
     extents: tuple[Dim, ...],
     value: Expression,
     symbols: tuple[Symbol, ...],
+    guards: tuple[Dim, ...] = (),
 ) -> LoopProgram:
     index = tuple(dim(f"i{d}") for d in range(len(extents)))
-    body: Node = Compute(name, (Access(target.name, (*first, *index)),), (value,))
+    body: Node = Compute(name, (Access(target.name, (*first, *index)),), (value,), guards=guards)
     for d in reversed(range(len(extents))):
         body = Loop(f"i{d}", extents[d], "serial", body)
     return LoopProgram(name, arguments, body, symbols)
