@@ -58,8 +58,8 @@ def _cast_map(node: Node, operands: Sequence[Any]) -> Sequence[Any]:
     """One row of a map's values in the order of its keys, or each at the position that its key says."""
     given = _map(node, operands[0])
     kind, length = str(node.attributes["dtype"]), node.attributes["length"]
-    cast: Callable[[Any], Any] = str if kind == "string" else float if kind == "float32" else int
-    values = {int(key): cast(value) for key, value in given.items()}
+    read: Callable[[Any], Any] = _written if kind == "string" else float if kind == "float32" else int
+    values = {int(key): read(value) for key, value in given.items()}
     if length == -1:
         row = [values[key] for key in sorted(values)]
     else:
@@ -68,6 +68,11 @@ def _cast_map(node: Node, operands: Sequence[Any]) -> Sequence[Any]:
             raise ValueError(f"keys must be from 0 to {length - 1}, there are {min(values)} to {max(values)}")
         row = [values.get(key, "" if kind == "string" else 0) for key in range(length)]
     return (np.array([row], object if kind == "string" else kind).reshape(1, -1),)
+
+
+def _written(value: object) -> str:
+    """A number with six digits after the point, as ONNX Runtime writes it."""
+    return value if isinstance(value, str) else f"{value:.6f}"
 
 
 def _map(node: Node, given: object) -> Mapping[Any, Any]:

@@ -212,10 +212,8 @@ class BodyImporter:
 
     def _moved_strings(self, node: OnnxNode, first: Operand, converter: Converter) -> Sequence[Held | None]:
         """Strings moved about: their positions are."""
-        if is_outside(first):
-            if node.operator == "Identity":
-                return [first]
-            raise NodeFault(1115, f"input 0 ({first.name!r}) is {first}, of which the words are not known")
+        if is_outside(first) and node.operator == "Identity":
+            return [first]
         words = first.words or ()
         plain = from_value("", positions(node.emit, first))
         return [

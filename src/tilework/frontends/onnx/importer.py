@@ -189,7 +189,8 @@ def _has_extremes(graph: Graph) -> bool:
         isinstance(atom, Extreme)
         for node in graph.nodes
         for value in node.outputs
-        for extent in value.tensor.shape
+        if isinstance(value.type, TensorType)
+        for extent in value.type.shape
         if extent.terms
         for atom in extent.atoms()
     )

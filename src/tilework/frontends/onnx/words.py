@@ -56,7 +56,9 @@ def stored_strings(tensor: TensorProto) -> Operand:
 
 
 def positions(emit: Emitter, operand: Operand) -> Value:
-    """The positions of strings whose words are known."""
+    """The positions of strings whose words are known. Raises `NodeFault` 1115 for others."""
+    if is_outside(operand):
+        raise NodeFault(1115, f"{operand.name!r} is {operand}, of which the words are not known")
     return emit.emit(Operand("", operand.dtype, operand.shape, value=operand.value, array=operand.array))
 
 

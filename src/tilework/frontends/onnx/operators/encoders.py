@@ -15,7 +15,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, Result, element
-from tilework.frontends.onnx.words import place_of_words, spoken
+from tilework.frontends.onnx.words import place_of_words, positions, spoken
 from tilework.graph.graph import Array, Value
 
 MOST_COUNTED = 256
@@ -206,7 +206,7 @@ def _array_feature_extractor(node: OnnxNode) -> Result:
     """Columns (the last dimension) by position; a vector gives one row."""
     operand, indices, emit = node.operand(0), node.value(1), node.emit
     words = operand.words
-    value = emit.emit(operand) if words is not None else node.value(0)
+    value = node.value(0) if words is None else positions(emit, operand)
     if not value.tensor.rank:
         raise NodeFault(1119, f"the input {operand} has no dimension")
     flat = emit.reshape(indices, (indices.tensor.size,))
