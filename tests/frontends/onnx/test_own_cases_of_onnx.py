@@ -20,8 +20,9 @@ from onnx.backend.test.case import node as node_cases
 
 from tests.frontends.onnx.models import run
 from tilework.errors import FrontendError
+from tilework.frontends.onnx.check import opsets
 from tilework.frontends.onnx.converters import converters
-from tilework.frontends.onnx.functions import STANDARD_FUNCTIONS
+from tilework.frontends.onnx.functions import has_body
 from tilework.frontends.onnx.importer import import_model
 
 PARAMETERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)
@@ -38,7 +39,7 @@ ELSEWHERE = (
 
 @cache
 def cases() -> list[Any]:
-    known = {*converters(), *STANDARD_FUNCTIONS, "If"}
+    known = {*converters(), "If"}
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         for module in pkgutil.iter_modules(node_cases.__path__):
@@ -51,7 +52,7 @@ def cases() -> list[Any]:
         # the bodies of functions ("_expanded") are other operators put together
         if case.model is not None
         and not case.name.endswith("_expanded")
-        and {node.op_type for node in case.model.graph.node} <= known
+        and all(node.op_type in known or has_body(node, opsets(case.model)) for node in case.model.graph.node)
     ]
 
 

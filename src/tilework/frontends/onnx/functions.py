@@ -15,12 +15,6 @@ from tilework.frontends.onnx.tensors import ELEMENT_TYPES
 if TYPE_CHECKING:
     from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto
 
-STANDARD_FUNCTIONS = frozenset({
-    "Attention", "BlackmanWindow", "CausalConvWithState", "HammingWindow", "HannWindow", "NegativeLogLikelihoodLoss",
-    "RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU",
-})  # fmt: skip
-"""Operators of ai.onnx that are imported through the body that the package onnx has for them."""
-
 OperandType: TypeAlias = "tuple[DType, tuple[Dim, ...]]"
 
 Functions = Mapping["tuple[str, str]", "FunctionProto"]
@@ -42,12 +36,21 @@ def model_functions(model: ModelProto) -> dict[tuple[str, str], FunctionProto]:
 
 
 def body_of(
-    node: NodeProto, functions: Functions, versions: Mapping[str, int], operands: Sequence[OperandType | None]
+    node: NodeProto,
+    functions: Functions,
+    versions: Mapping[str, int],
+    operands: Sequence[OperandType | None],
+    is_converted: bool,
 ) -> Body | None:
-    """The body that stands for a node, or None where its operator is none of the functions known."""
+    """The body that stands for a node, or None where its operator has none.
+
+    A function that the model brings along comes before a converter, the body that the package onnx has after it.
+    """
     function = functions.get((node.domain, node.op_type))
-    if function is None and node.domain in STANDARD_DOMAINS and node.op_type in STANDARD_FUNCTIONS:
-        function = _standard(node, versions.get("", 0), operands)
+    around: Mapping[str, int] = {}
+    if function is None and not is_converted:
+        function = _standard(node, versions, operands)
+        around = versions  # bodies of other domains do not import ai.onnx
     if function is None:
         return None
     if len(node.input) > len(function.input) or len(node.output) > len(function.output):
@@ -62,7 +65,7 @@ def body_of(
         [_filled(inner, given) for inner in function.node],
         tuple(function.input),
         tuple(function.output),
-        {"" if o.domain in STANDARD_DOMAINS else o.domain: o.version for o in function.opset_import},
+        {**around, **{"" if o.domain in STANDARD_DOMAINS else o.domain: o.version for o in function.opset_import}},
     )
 
 
@@ -100,26 +103,51 @@ def _renamed(attribute: AttributeProto, name: str) -> AttributeProto:
     return found
 
 
-def _standard(node: NodeProto, version: int, operands: Sequence[OperandType | None]) -> FunctionProto | None:
-    """The body of an operator of ai.onnx: fixed, or made for this node and the types of its operands."""
-    from onnx import FunctionProto, defs
+def has_body(node: NodeProto, versions: Mapping[str, int]) -> bool:
+    """Whether the package onnx has a body for a node's operator."""
+    return _schema(node, versions) is not None
 
+
+def _schema(node: NodeProto, versions: Mapping[str, int]) -> Any:
+    """The schema of a node's operator where there is a body for the model's version of it, else None."""
+    from onnx import defs
+
+    domain = "" if node.domain in STANDARD_DOMAINS else node.domain
+    version = versions.get(domain, 0)
+    if not 1 <= version < 2**31:
+        return None
     try:
-        schema: Any = defs.get_schema(node.op_type, version, "")
+        schema: Any = defs.get_schema(node.op_type, version, domain)
     except defs.SchemaError:
         return None
-    written = [v for v in schema.function_opset_versions if v <= version]
-    made = [v for v in schema.context_dependent_function_opset_versions if v <= version]
+    bodies = (*schema.function_opset_versions, *schema.context_dependent_function_opset_versions)
+    return schema if any(_fits(made, schema, versions) for made in bodies) else None
+
+
+def _fits(made: int, schema: Any, versions: Mapping[str, int]) -> bool:
+    """Whether a body may be used; bodies are numbered by the version of ai.onnx whose operators they use."""
+    return made <= versions.get("", 0) or bool(schema.domain)
+
+
+def _standard(
+    node: NodeProto, versions: Mapping[str, int], operands: Sequence[OperandType | None]
+) -> FunctionProto | None:
+    """The body that the package onnx has: fixed, or made for this node and the types of its operands."""
+    from onnx import FunctionProto
+
+    schema = _schema(node, versions)
+    if schema is None:
+        return None
+    written = [v for v in schema.function_opset_versions if _fits(v, schema, versions)]
+    made = [v for v in schema.context_dependent_function_opset_versions if _fits(v, schema, versions)]
     if written:
         function = FunctionProto.FromString(schema.get_function_with_opset_version(max(written)))
-    elif made:
+    else:
         types = [_type(operand) for operand in operands]
         whole = _with_defaults(node, schema)
         make = schema.get_context_dependent_function_with_opset_version
         content: bytes = make(max(made), whole.SerializeToString(), types)
         function = FunctionProto.FromString(content)
-    else:
-        return None
     del function.attribute[:]  # the schema says what must be given; the rest may be missing or has a default
     function.attribute_proto.extend(a.default_value for a in schema.attributes.values() if a.default_value.name)
     return function
