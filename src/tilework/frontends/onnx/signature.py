@@ -167,8 +167,13 @@ def unsupported_operators(model: ModelProto) -> list[Fault]:
             if qualified(node.domain, node.op_type) in known:
                 if schema_of(node, versions) is not None or not (standard or node.domain == ML_DOMAIN):
                     continue
-                called, key = ("ai.onnx", "") if standard else (node.domain, node.domain)
-                what = (1107, f"{node.op_type} does not exist in version {versions.get(key, 0)} of {called}")
+                called, version = (
+                    ("ai.onnx" if standard else node.domain),
+                    versions.get("" if standard else node.domain),
+                )
+                what = (1107, f"{node.op_type} does not exist in version {version} of {called}")
+                if version is None:
+                    what = (1105, f"{node.op_type} is an operator of {called}, of which the model imports no version")
             elif has_body(node, versions):
                 continue
             elif standard:
