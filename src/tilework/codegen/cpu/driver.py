@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilework.dims import Dim, Extreme, FloorDiv, Loaded, Mod
+from tilework.dims import Dim, Extreme, FloorDiv, Loaded, Mod, total
 from tilework.errors import CodegenError
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, MeasuredPlace, OutputPlace, PlanBuffer
 from tilework.plan.guard import Guard
@@ -35,6 +35,9 @@ longer one goes through LLVM's fast path, which takes half the time for as much 
 """
 COPIED_BYTES = 1 << 24
 """Bytes that a copy moves between two looks for signals: a few milliseconds."""
+
+_WRITTEN = ("write", "accumulate")
+"""Accesses of a kernel that change a buffer."""
 
 
 @dataclass(frozen=True)
@@ -308,6 +311,7 @@ class _Driver:
 
     def _call(self, step: KernelStep | LibraryStep) -> None:
         self.kernels[step.kernel.name] = None
+        after = self._past_nothing(step)
         operands = ["%error", *(self.address(self.plan.buffer_named[name]) for name in step.arguments)]
         operands += [self.value(symbol, self.lines) for symbol in step.symbols]
         self.widest = max(self.widest, len(operands))
@@ -315,6 +319,23 @@ class _Driver:
             at = self._emit(self.lines, f"getelementptr i64, ptr %arguments, i64 {position}")
             self.lines.append(f"  store i64 {operand}, ptr {at}")
         self._stop_unless_zero(self._emit(self.lines, f"call i32 @{step.kernel.name}(ptr %arguments, ptr %pool)"))
+        if after:
+            self.lines += [f"  br label %{after}", f"{after}:"]
+
+    def _past_nothing(self, step: KernelStep | LibraryStep) -> str:
+        """Jump to a label (returned) where everything that the step writes has no elements; empty if it never has.
+
+        Loops around one without trips may have any number of them.
+        """
+        formals = zip(step.kernel.buffers, step.arguments, strict=True)
+        written = [self.plan.buffer_named[name] for formal, name in formals if formal.access in _WRITTEN]
+        if not written or any(buffer.bytes.value is not None for buffer in written):
+            return ""
+        sizes = self.value(total(buffer.bytes for buffer in written), self.lines)
+        test = self._emit(self.lines, f"icmp eq i64 {sizes}, 0")
+        some, after = self.label("some"), self.label("after")
+        self.lines += [f"  br i1 {test}, label %{after}, label %{some}", f"{some}:"]
+        return after
 
     # -- sizes that steps measure --------------------------------------------------------------------------------------
     def _allocate(self, step: Allocate) -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -61,11 +63,16 @@ def _celu(node: OnnxNode) -> Value:
 
 
 def gelu(emit: Emitter, value: Value, tanh: bool) -> Value:
-    """x times the normal distribution's mass below x, exactly or by its approximation with tanh."""
+    """x times the normal distribution's mass below x, exactly or by its approximation with tanh.
+
+    The constants of the approximation are rounded to float32, in float64 too: so has the operator's body in ONNX, and
+    so compute onnx.reference and ONNX Runtime.
+    """
     if tanh:
         cube = emit.apply("multiply", emit.apply("multiply", value, value), value)
-        inner = emit.apply("add", value, emit.apply("multiply", cube, 0.044715))
-        mass = emit.apply("tanh", emit.apply("multiply", inner, math.sqrt(2 / math.pi)))
+        inner = emit.apply("add", value, emit.apply("multiply", cube, float(np.float32(0.044715))))
+        factor = math.sqrt(float(np.float32(2 / math.pi)))
+        mass = emit.apply("tanh", emit.apply("multiply", inner, factor))
     else:
         mass = emit.apply("erf", emit.apply("multiply", value, math.sqrt(0.5)))
     return emit.apply("multiply", emit.apply("multiply", value, 0.5), emit.apply("add", mass, 1.0))
