@@ -21,12 +21,12 @@ class EliminateDeadCode:
 
     def run(self, graph: Graph) -> Graph:
         """The graph without dead nodes and constants."""
-        measured = frozenset(symbol.name for symbol in graph.symbols if symbol.measured)
-        return _pruned(graph, measured, {})
+        return _pruned(graph, frozenset(), {})
 
 
 def _pruned(graph: Graph, measured: frozenset[str], outer: Mapping[str, Value]) -> Graph:
     values = {**outer, **graph.values}
+    measured |= {symbol.name for symbol in graph.symbols if symbol.measured}
     live = set(graph.outputs)
     kept: list[Node] = []
     for node in reversed(graph.nodes):

@@ -136,16 +136,17 @@ def _next(emit: Emitter, column: Value, found: Value) -> Value:
 def _first_in_a_loop(emit: Emitter, column: Value, count: int) -> Value:
     """As `_first`, one a trip."""
     axis = column.tensor.rank - 1
-    start = emit.fill(-(2**63), dtypes.int64, (*column.tensor.shape[:-1], 1))
+    start = emit.reduce(column, (axis,), "minimum")
     inner = emit.inside("next")
     before = inner.builder.input(inner.builder.fresh("before"), dtypes.int64, *start.tensor.shape)
     inner.builder.input(inner.builder.fresh("number"), dtypes.int64)
     found = _next(inner, column, before)
     body = inner.build([found, inner.reshape(found, start.tensor.shape[:-1])])
-    numbers = emit.iota((count,), 0, dtypes.int64)
+    numbers = emit.iota((count - 1,), 0, dtypes.int64)
     how = {"state_count": 1, "reverse": False}
     _, rows = emit.builder.apply_all("scan", [start, numbers], how, location=emit.location, subgraphs=[body])
-    return _positions(emit, [emit.transpose(rows, (*range(1, axis + 1), 0))])
+    others = emit.transpose(rows, (*range(1, axis + 1), 0))
+    return _positions(emit, [emit.concatenate([start, others], axis)])
 
 
 def _network(emit: Emitter, columns: Sequence[Value]) -> list[Value]:
