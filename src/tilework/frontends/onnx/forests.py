@@ -33,8 +33,8 @@ NOTHING = -1
 
 
 @dataclass(frozen=True)
-class Test:
-    """An inner node as a model states it; children are keys of nodes or leaves."""
+class Split:
+    """A split (an inner node) as a model states it; children are keys of nodes or leaves."""
 
     mode: str
     feature: int
@@ -74,7 +74,7 @@ class Forest:
         return len(self.weights)
 
 
-def forest(nodes: Mapping[int, Test | Leaf], roots: Sequence[int]) -> Forest:
+def forest(nodes: Mapping[int, Split | Leaf], roots: Sequence[int]) -> Forest:
     """The tables of nodes by key. Raises `NodeFault` 1108 for keys that there are not, and for walks without an end."""
     table = _Table()
     for key, node in nodes.items():
@@ -82,8 +82,8 @@ def forest(nodes: Mapping[int, Test | Leaf], roots: Sequence[int]) -> Forest:
             table.leaf(key, node)
     table.leaf(NOTHING, Leaf(()))
     for key, node in nodes.items():
-        if isinstance(node, Test):
-            table.test(key, node)
+        if isinstance(node, Split):
+            table.split(key, node)
     return table.finish(roots)
 
 
@@ -91,49 +91,49 @@ class _Table:
     def __init__(self) -> None:
         self.weights: list[tuple[tuple[int, float], ...]] = []
         self.places: dict[int, int] = {}
-        self.tests: list[tuple[int, float, tuple[int, ...]]] = []  # children: keys, or -2 - place for helpers
+        self.splits: list[tuple[int, float, tuple[int, ...]]] = []  # children: keys, or -2 - place for helpers
 
     def leaf(self, key: int, leaf: Leaf) -> None:
         self.places[key] = len(self.weights)
         self.weights.append(leaf.weights)
 
-    def test(self, key: int, test: Test) -> None:
-        missing = test.true if test.tracks or (test.mode in TRUE_FOR and TRUE_FOR[test.mode][3]) else test.false
-        if test.mode == MEMBER:
-            found = self._members(test, sorted({m for m in test.members if not math.isnan(m)}), missing)
+    def split(self, key: int, split: Split) -> None:
+        missing = split.true if split.tracks or (split.mode in TRUE_FOR and TRUE_FOR[split.mode][3]) else split.false
+        if split.mode == MEMBER:
+            found = self._members(split, sorted({m for m in split.members if not math.isnan(m)}), missing)
             self.places[key] = len(self.weights) + found
             return
-        holds = TRUE_FOR[test.mode]
+        holds = TRUE_FOR[split.mode]
         # nothing compares with NaN: whatever the feature, the condition is that of an outcome without order
-        of_nan = test.true if holds[3] else test.false
-        ways = [of_nan if math.isnan(test.number) else test.true if truth else test.false for truth in holds[:3]]
-        self.places[key] = len(self.weights) + self._add(test.feature, test.number, (*ways, missing))
+        of_nan = split.true if holds[3] else split.false
+        ways = [of_nan if math.isnan(split.number) else split.true if truth else split.false for truth in holds[:3]]
+        self.places[key] = len(self.weights) + self._add(split.feature, split.number, (*ways, missing))
 
     def _add(self, feature: int, number: float, children: tuple[int, ...]) -> int:
-        self.tests.append((feature, 0.0 if math.isnan(number) else number, children))
-        return len(self.tests) - 1
+        self.splits.append((feature, 0.0 if math.isnan(number) else number, children))
+        return len(self.splits) - 1
 
-    def _members(self, test: Test, members: Sequence[float], missing: int) -> int:
-        """The place among the tests of the root of a balanced search; inner children are -2 - place."""
+    def _members(self, split: Split, members: Sequence[float], missing: int) -> int:
+        """The place among the splits of the root of a balanced search; inner children are -2 - place."""
         if not members:
-            return self._add(test.feature, 0.0, (test.false, test.false, test.false, missing))
+            return self._add(split.feature, 0.0, (split.false, split.false, split.false, missing))
         middle = len(members) // 2
         sides = (members[:middle], members[middle + 1 :])
-        low, high = (-2 - self._members(test, side, missing) if side else test.false for side in sides)
-        return self._add(test.feature, members[middle], (low, test.true, high, missing))
+        low, high = (-2 - self._members(split, side, missing) if side else split.false for side in sides)
+        return self._add(split.feature, members[middle], (low, split.true, high, missing))
 
     def finish(self, roots: Sequence[int]) -> Forest:
         first = len(self.weights)
-        children = np.empty((first + len(self.tests), len(OUTCOMES)), np.int32)
+        children = np.empty((first + len(self.splits), len(OUTCOMES)), np.int32)
         children[:first] = np.arange(first, dtype=np.int32)[:, None]
-        for place, (_, _, ways) in enumerate(self.tests):
+        for place, (_, _, ways) in enumerate(self.splits):
             for outcome, key in enumerate(ways):
                 children[first + place, outcome] = first - 2 - key if key < NOTHING else self._place(key)
         starts = np.array([self._place(key) for key in roots], np.int32)
         features = np.zeros(len(children), np.int32)
         numbers = np.zeros(len(children), np.float64)
-        features[first:] = [feature for feature, _, _ in self.tests]
-        numbers[first:] = [number for _, number, _ in self.tests]
+        features[first:] = [feature for feature, _, _ in self.splits]
+        numbers[first:] = [number for _, number, _ in self.splits]
         return Forest(features, numbers, children, starts, depth(children, starts), tuple(self.weights))
 
     def _place(self, key: int) -> int:
@@ -170,10 +170,12 @@ def depth(children: Array, roots: Array) -> int:
     return max((height[root] for root in roots.tolist()), default=0)
 
 
+_DIRECTIONS = {"LE": "BRANCH_LEQ", "LT": "BRANCH_LT", "GE": "BRANCH_GTE", "GT": "BRANCH_GT", "EQ": "BRANCH_EQ"}
+
+
 def one_comparison(children: Array) -> str | None:
     """The direction of the one comparison that decides at every node, or None where one is not enough."""
-    for direction, mode in (("LE", "BRANCH_LEQ"), ("LT", "BRANCH_LT"), ("GE", "BRANCH_GTE"), ("GT", "BRANCH_GT"),
-                            ("EQ", "BRANCH_EQ"), ("NE", "BRANCH_NEQ")):  # fmt: skip
+    for direction, mode in _DIRECTIONS.items():
         holds = np.array(TRUE_FOR[mode])
         parts = (children[:, holds], children[:, ~holds])
         if all((part == part[:, :1]).all() for part in parts):

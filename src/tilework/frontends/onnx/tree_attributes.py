@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.forests import MEMBER, TRUE_FOR, Forest, Leaf, Test, forest, in_targets
+from tilework.frontends.onnx.forests import MEMBER, TRUE_FOR, Forest, Leaf, Split, forest, in_targets
 from tilework.frontends.onnx.node import OnnxNode
 
 AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
@@ -50,7 +50,7 @@ def branches_and_leaves(node: OnnxNode, votes: str, targets: int, aggregate: str
             raise NodeFault(1108, f"node {name[1]} of tree {name[0]} is there twice")
         keys[name] = key
     weights = _votes(node, votes, keys, targets, aggregate)
-    found: dict[int, Test | Leaf] = {}
+    found: dict[int, Split | Leaf] = {}
     for key, mode in enumerate(modes):
         if mode == _LEAF:
             found[key] = Leaf(tuple(weights.get(key, {}).items()))
@@ -61,7 +61,7 @@ def branches_and_leaves(node: OnnxNode, votes: str, targets: int, aggregate: str
             if None in ways:
                 raise NodeFault(1108, f"a branch of node {ids[key]} of tree {trees[key]} leads to no node of the tree")
             true, false = (way for way in ways if way is not None)
-            found[key] = Test(mode, features[key], numbers[key], bool(tracks and tracks[key]), true, false)
+            found[key] = Split(mode, features[key], numbers[key], bool(tracks and tracks[key]), true, false)
     roots: dict[int, int] = {}
     for key, tree in enumerate(trees):
         roots.setdefault(tree, key)
@@ -112,7 +112,7 @@ def from_tables(node: OnnxNode, targets: int) -> Forest:
     weights = node.tensor("leaf_weights").reshape(-1).astype(np.float64).tolist()
     leaves = _same_length({"leaf_targetids": len(owners), "leaf_weights": len(weights)}, "leaves")
     in_targets(zip(owners, weights, strict=True), targets)
-    found: dict[int, Test | Leaf] = {
+    found: dict[int, Split | Leaf] = {
         count + place: Leaf(((target, weight),))
         for place, (target, weight) in enumerate(zip(owners, weights, strict=True))
     }
@@ -123,7 +123,7 @@ def from_tables(node: OnnxNode, targets: int) -> Forest:
         own = next(members) if _MODES[mode] == MEMBER else ()
         true = _key(trues[key], true_leaves[key], count, leaves)
         false = _key(falses[key], false_leaves[key], count, leaves)
-        found[key] = Test(_MODES[mode], features[key], numbers[key], bool(tracks and tracks[key]), true, false, own)
+        found[key] = Split(_MODES[mode], features[key], numbers[key], bool(tracks and tracks[key]), true, false, own)
     roots = node.integers("tree_roots")
     for root in roots:
         if not 0 <= root < count:

@@ -59,7 +59,7 @@ def _step(found: Forest, dtype: DType) -> Callable[[Emitter, Value, Value], Valu
     if direction is None:
         ways = found.children
     else:
-        holds = {"LE": (2, 0), "LT": (1, 0), "GE": (0, 1), "GT": (0, 2), "EQ": (0, 1), "NE": (1, 0)}[direction]
+        holds = {"LE": (2, 0), "LT": (1, 0), "GE": (0, 1), "GT": (0, 2), "EQ": (0, 1)}[direction]
         ways = found.children[:, holds]  # where it does not hold, and where it does
     flat = np.ascontiguousarray(ways, np.int32).reshape(-1)
 
