@@ -76,8 +76,9 @@ docs: $(STAMPS)/docs ## build the documentation into docs/_build/html
 peers: $(STAMPS)/peers ## install the libraries that benchmarks compare with
 	@echo "peers are installed"
 
-fuzz: $(STAMPS)/test ## the drawn tests, with many more draws: it takes long
+fuzz: $(STAMPS)/test ## the drawn tests with many more draws, and 100,000 damaged models: it takes long
 	$(RUN) -m pytest --hypothesis-profile=fuzz tests
+	FUZZ_MUTANTS=100000 $(RUN) -m benchmarks fuzz-onnx
 
 lock: $(RUN) ## resolve requirements/*.txt anew
 	$(RUN) requirements/lock.py

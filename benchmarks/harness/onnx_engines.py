@@ -61,6 +61,7 @@ def tilework_engine(model: str, cases: dict[str, str], threads: int) -> Prepared
         case: tuple(arrays[port.name] for port in executable.inputs)
         for case, arrays in ((case, load_case(path)) for case, path in cases.items())
     }
+    executable(*next(iter(ordered.values())))  # some models are compiled when they are first called
     names = [port.name for port in executable.outputs]
     explanation = executable.explain()
     facts = {

@@ -79,8 +79,6 @@ def _power(node: OnnxNode) -> Value:
 
 
 def _remainder(node: OnnxNode) -> Value:
-    if element(node.value(0)).is_floating and not node.flag("fmod"):
-        raise NodeFault(1108, "attribute 'fmod' must be 1 where the elements are floating-point numbers")
     operator = "remainder" if node.flag("fmod") else "floor_remainder"
     return node.emit.apply(operator, node.value(0), node.value(1))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilework import dtypes
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -33,10 +34,12 @@ def _gemm(node: OnnxNode) -> Value:
 
 # -- Einstein sums -----------------------------------------------------------------------------------------------------
 def _einsum(node: OnnxNode) -> Value:
-    """Pairwise from the left; a label twice in one operand (a diagonal) is not supported."""
+    """Pairwise from the left; a label twice in one operand takes its diagonal first."""
     values = node.values()
     terms, wanted = _labels("".join(node.text("equation").split()), [value.tensor.rank for value in values])
     emit = node.emit
+    for place, (value, term) in enumerate(zip(values, terms, strict=True)):
+        values[place], terms[place] = _diagonal(emit, value, term)
     total, labels = values[0], terms[0]
     for position, (value, term) in enumerate(zip(values[1:], terms[1:], strict=True), 1):
         later = {label for rest in (wanted, *terms[position + 1 :]) for label in rest}
@@ -60,8 +63,6 @@ def _labels(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]
             raise NodeFault(1108, f"equation {equation!r} does not fit an operand of rank {rank}")
         most = max(most, spare)
         terms.append([*before, *(str(place) for place in reversed(range(spare))), *after])
-        if len(set(terms[-1])) != len(terms[-1]):
-            raise NodeFault(1123, f"equation {equation!r} takes a diagonal, which is not supported")
     dotted = [str(place) for place in reversed(range(most))]
     if arrow:
         before, dots, after = right.partition("...")
@@ -72,6 +73,24 @@ def _labels(equation: str, ranks: list[int]) -> tuple[list[list[str]], list[str]
     if len(set(wanted)) != len(wanted) or not set(wanted) <= {label for term in terms for label in term}:
         raise NodeFault(1108, f"equation {equation!r} has a result that does not follow from its operands")
     return terms, wanted
+
+
+def _diagonal(emit: Emitter, value: Value, labels: list[str]) -> tuple[Value, list[str]]:
+    """The elements with equal positions wherever a label stands twice: all others times 0 would be NaN, so chosen."""
+    while len(set(labels)) != len(labels):
+        second = next(axis for axis, label in enumerate(labels) if label in labels[:axis])
+        first = labels.index(labels[second])
+        emit.equal_shapes([value.tensor.shape[first]], [value.tensor.shape[second]])
+        shape = value.tensor.shape
+        places = [emit.iota([shape[axis]], 0, dtypes.int64) for axis in (first, second)]
+        on = emit.compare("EQ", *(
+            emit.reshape(p, [p.tensor.shape[0] if axis == at else 1 for axis in range(len(shape))])
+            for p, at in zip(places, (first, second), strict=True)
+        ))  # fmt: skip
+        kept = emit.apply("select", on, value, emit.scalar(0, value.tensor.dtype))
+        value = emit.reduce(kept, [second], "sum", keep=False)
+        labels = [*labels[:second], *labels[second + 1 :]]
+    return value, labels
 
 
 def _sum_out(emit: Emitter, value: Value, labels: list[str], kept: set[str]) -> tuple[Value, list[str]]:

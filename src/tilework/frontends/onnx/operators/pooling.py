@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from tilework.dims import Dim, dim
+import itertools
+import math
+from collections.abc import Sequence
+
+from tilework import dtypes
+from tilework.dims import Dim, dim, maximum
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element
@@ -31,11 +36,74 @@ def _slide(node: OnnxNode, value: Value, window: Window, reducer: str, padding: 
     )  # fmt: skip
 
 
-def _largest(node: OnnxNode) -> Value:
-    if node.wants_output(1):
-        raise NodeFault(1123, "the second output (indices) is not supported")
+def _largest(node: OnnxNode) -> tuple[Value, ...]:
     value, window = _read(node)
-    return _slide(node, value, window, "maximum", window.padded)
+    found = _slide(node, value, window, "maximum", window.padded)
+    return (found, _where_largest(node, value, found, window)) if node.wants_output(1) else (found,)
+
+
+MOST_PLACES = 1024
+"""Elements of a window up to which the place of the largest is found."""
+
+
+def _where_largest(node: OnnxNode, value: Value, found: Value, window: Window) -> Value:
+    """The place of each window's first largest element in the whole input, its rows or (storage_order) columns first.
+
+    Going from a window's last element to its first, the one that equals the largest and comes last in that order stays.
+    """
+    emit, rank = node.emit, len(window.size)
+    offsets = list(itertools.product(*map(range, window.size)))
+    if len(offsets) > MOST_PLACES:
+        raise NodeFault(1123, f"indices of windows of {len(offsets)} elements are not supported, {MOST_PLACES} are")
+    shape, out = value.tensor.shape, found.tensor.shape
+    filler = -math.inf if element(value).is_floating else dtypes.integer_range(element(value))[0]
+    none = [dim(0)] * (value.tensor.rank - rank)
+    low, high = ([*none, *(pads[side] for pads in window.padded)] for side in (0, 1))
+    padded = emit.pad(value, filler, low, high)
+    best = emit.fill(0, dtypes.int64, out)
+    for offset in reversed(offsets):
+        starts = [0, 0, *(o * d for o, d in zip(offset, window.dilations, strict=True))]
+        limits = [*out[:2], *(
+            maximum(start + (extent - 1) * stride + 1, start)
+            for start, extent, stride in zip(starts[2:], out[2:], window.strides, strict=True)
+        )]  # fmt: skip
+        element_there = emit.slice(padded, starts, limits, (1, 1, *window.strides))
+        same = emit.compare("EQ", element_there, found)
+        if element(value).is_floating:
+            both = emit.apply("and", emit.apply("is_nan", element_there), emit.apply("is_nan", found))
+            same = emit.apply("or", same, both)
+        positions: list[Value] = []
+        for axis in range(rank):
+            place = emit.iota((out[axis + 2],), 0, dtypes.int64)
+            place = emit.apply("multiply", place, window.strides[axis])
+            before = emit.extent(dim(offset[axis] * window.dilations[axis]) - low[axis + 2], dtypes.int64)
+            place = emit.apply("add", place, before)
+            positions.append(emit.reshape(place, [out[a] if a == axis + 2 else 1 for a in range(2 + rank)]))
+            end = emit.extent(shape[axis + 2], dtypes.int64)
+            for inside in (emit.compare("GE", positions[-1], 0), emit.compare("LT", positions[-1], end)):
+                same = emit.apply("and", same, inside)
+        best = emit.apply("select", same, _flat(node, positions, shape), best)
+    return best
+
+
+def _flat(node: OnnxNode, positions: list[Value], shape: Sequence[Dim]) -> Value:
+    """The place in the whole input of an element of each image and channel."""
+    emit = node.emit
+    order = list(range(len(positions)))
+    if node.integer("storage_order", 0):
+        order.reverse()
+    total, step = (
+        emit.reshape(emit.iota((shape[0] * shape[1],), 0, dtypes.int64), (*shape[:2], *[1] * len(order))),
+        dim(1),
+    )
+    for axis in order:
+        step = step * shape[axis + 2]
+    total = emit.apply("multiply", total, emit.extent(step, dtypes.int64))
+    step = dim(1)
+    for axis in reversed(order):
+        total = emit.apply("add", total, emit.apply("multiply", positions[axis], emit.extent(step, dtypes.int64)))
+        step = step * shape[axis + 2]
+    return total
 
 
 def _average(node: OnnxNode) -> Value:

@@ -1,0 +1,188 @@
+"""Mutated models, each in a child forked from a process that has imported everything and made no context.
+
+`python -m benchmarks.harness.forked CORPUS SEED FIRST COUNT` takes mutants FIRST, FIRST + 1, ... of a seed and prints
+one JSON object a mutant: what its child came to. A corpus is a file of pickled models (`corpus` makes it).
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib
+import json
+import os
+import pickle
+import resource
+import select
+import signal
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.mutations import mutated
+
+SECONDS = 10.0
+"""What a child may take; one that takes longer is tried once more, alone on its clock."""
+INTERRUPTED_AFTER = 4.0
+"""When a child whose model runs is interrupted, as a user would: loops may ask for 2^62 trips."""
+MEMORY = 16 << 30
+"""Addresses that a child may have, in bytes."""
+LARGEST_INPUT = 1 << 20
+"""Elements of an input beyond which a model is compiled and not run."""
+LARGEST_MODEL = 1 << 16
+"""Bytes of the models that are mutated."""
+
+
+def corpus(place: Path) -> int:
+    """Write the models of ONNX's own tests that are small; how many."""
+    from onnx.backend.test.loader import load_model_tests
+
+    found: dict[bytes, None] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        for kind in ("node", "simple", "pytorch-operator"):
+            for case in load_model_tests(kind=kind):
+                stored = Path(case.model_dir or "") / "model.onnx"
+                content = case.model.SerializeToString() if case.model is not None else stored.read_bytes()
+                if len(content) <= LARGEST_MODEL:
+                    found[content] = None
+    place.write_bytes(pickle.dumps(list(found)))
+    return len(found)
+
+
+def attempt(content: bytes, random: np.random.Generator, say: Any) -> str:
+    """Compile a model and run it once; what came of it. Errors that have no code are raised."""
+    import tilework
+    from tilework.errors import TileworkError
+
+    try:
+        executable = tilework.compile(content)
+        given = [_argument(port.type, random) for port in executable.inputs]
+        if any(array is None for array in given):
+            return "compiled"
+        say("runs")
+        try:
+            executable(*given)
+        except KeyboardInterrupt:
+            return "interrupted"
+    except TileworkError as error:
+        return f"TW{error.code}"
+    return "ran"
+
+
+def _argument(kind: Any, random: np.random.Generator) -> Any:
+    """An array of some type, free dimensions drawn; None for one that is too large, an empty list for no tensor."""
+    if not hasattr(kind, "shape"):
+        return []
+    shape = tuple(e.constant if e.is_constant else int(random.integers(0, 5)) for e in kind.shape)
+    if any(extent > LARGEST_INPUT for extent in shape) or np.prod(shape, dtype=np.float64) > LARGEST_INPUT:
+        return None
+    if kind.dtype.kind in ("signed", "unsigned"):
+        low = -3 if kind.dtype.kind == "signed" else 0
+        return random.integers(low, 4, shape).astype(np.int8).astype(kind.dtype.numpy)
+    if kind.dtype.kind == "boolean":
+        return random.integers(0, 2, shape).astype(bool)
+    if kind.dtype.kind in ("floating", "complex"):
+        drawn = random.standard_normal(shape)
+        drawn[random.random(shape) < 0.05] = np.nan
+        return drawn.astype(np.float32).astype(kind.dtype.numpy)
+    return np.full(shape, "word", object)
+
+
+def child(content: bytes, number: int, out: int) -> None:
+    """What the forked process does; never returns."""
+    answer: dict[str, Any] = {"outcome": "uncoded", "why": "left without a word"}
+
+    def say(stage: str) -> None:
+        os.write(out, f"{stage}\n".encode())
+
+    try:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        answer = {"outcome": attempt(content, np.random.default_rng(number), say)}
+    except BaseException as error:  # noqa: BLE001 - anything without a code is what is looked for
+        import traceback
+
+        place = traceback.extract_tb(error.__traceback__)[-1]
+        where = f"{Path(place.filename).name}:{place.lineno}"
+        answer = {"outcome": "uncoded", "why": f"{type(error).__name__}: {str(error)[:200]} ({where})"}
+    finally:
+        with contextlib.suppress(OSError):
+            os.write(out, (json.dumps(answer) + "\n").encode())
+        os._exit(0)
+
+
+def one(content: bytes, number: int, seconds: float) -> dict[str, Any]:
+    """The outcome of a mutant: `abort` with the signal, `hang`, or what the child told."""
+    read, write = os.pipe()
+    with tempfile.TemporaryFile() as said:
+        start = time.monotonic()
+        process = os.fork()
+        if process == 0:
+            os.close(read)
+            os.dup2(said.fileno(), 1)
+            os.dup2(said.fileno(), 2)
+            child(content, number, write)
+        os.close(write)
+        told, interrupted = b"", False
+        while True:
+            ready, _, _ = select.select([read], [], [], 0.2)
+            if ready:
+                more = os.read(read, 65536)
+                if not more:
+                    break
+                told += more
+            waited = time.monotonic() - start
+            if waited > seconds:
+                os.kill(process, signal.SIGKILL)
+                break
+            if waited > INTERRUPTED_AFTER and not interrupted and told == b"runs\n":
+                os.kill(process, signal.SIGINT)
+                interrupted = True
+        os.close(read)
+        _, status = os.waitpid(process, 0)
+        lines = [line for line in told.decode(errors="replace").splitlines() if line.startswith("{")]
+        if lines:
+            return json.loads(lines[-1])
+        if time.monotonic() - start > seconds:
+            stage = "while it runs" if told else "while it is compiled"
+            return {"outcome": "hang", "why": f"longer than {seconds:g} s {stage}"}
+        said.seek(0)
+        words = said.read().decode(errors="replace").strip()[-200:]
+        ended = f"signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else f"exit {os.WEXITSTATUS(status)}"
+        return {"outcome": "abort", "why": f"{ended} {words}"}
+
+
+def prepare() -> None:
+    """Import what a compilation and a run need, so that children need not."""
+    from tilework.frontends.onnx.converters import converters
+
+    for name in ("onnx", "onnx.defs", "tilework.compiler.compile", "tilework.frontends.onnx.compiled"):
+        importlib.import_module(name)
+    converters()
+
+
+def main() -> None:
+    """Mutants one after another, each told as one line."""
+    place, seed, first, count = sys.argv[1], *map(int, sys.argv[2:5])
+    models: list[bytes] = pickle.loads(Path(place).read_bytes())
+    prepare()
+    for number in range(first, first + count):
+        content = mutated(models, Random(f"{seed}:{number}"))
+        answer = one(content, number, SECONDS)
+        if answer["outcome"] == "hang":  # the machine may have been busy
+            answer = one(content, number, 3 * SECONDS)
+        answer["number"] = number
+        if answer["outcome"] in ("abort", "hang", "uncoded"):
+            answer["model"] = base64.b64encode(content).decode()
+        print(json.dumps(answer), flush=True)
+
+
+if __name__ == "__main__":
+    main()
