@@ -32,6 +32,7 @@ UNITS = 8
 
 MOVES = frozenset((
     "transpose", "reshape", "assume", "broadcast_in_dim", "slice", "reverse", "concatenate", "pad_reflect",
+    "resample",
 ))  # fmt: skip
 
 

@@ -275,7 +275,7 @@ class RandomGraph:
     def movement(self) -> None:
         x = self.value()
         rank, shape = x.rank, x.shape
-        match self.choices.integer(0, 9):
+        match self.choices.integer(0, 10):
             case 0 | 1:
                 self.apply("transpose", x, bound=x.bound, permutation=self.permutation(rank))
             case 2:
@@ -326,6 +326,8 @@ class RandomGraph:
                 self.apply("pad_reflect", x, bound=x.bound, low=low, high=high, mode=mode)
             case 8:
                 self.apply("reverse", x, bound=x.bound, dimensions=self.some(rank))
+            case 9:
+                self.resampled(x)
             case _:
                 if not rank:
                     raise Unsuitable
@@ -339,6 +341,20 @@ class RandomGraph:
 
                 parts = [x, *(self.value(beside) for _ in range(self.choices.integer(0, 2)))]
                 self.apply("concatenate", *parts, bound=max(p.bound for p in parts), dimension=along)
+
+    def resampled(self, x: Known) -> None:
+        """Each dimension wider or narrower by a ratio of small numbers."""
+        shape: list[Dim] = []
+        for extent in x.shape:
+            empty = extent.value == 0 or (extent.value is None and extent != dim("M"))
+            wide = self.pick((extent, extent * 2, (extent + 1) // 2, extent + 2))
+            shape.append(extent if empty else wide)
+        if size_of(shape) > 4 * self.largest:
+            raise Unsuitable
+        starts = [self.choices.integer(-3, 3) for _ in shape]
+        steps = [self.pick((1, 1, 2, 3)) for _ in shape]
+        divisors = [self.pick((1, 2, 2, 3, 4)) for _ in shape]
+        self.apply("resample", x, bound=x.bound, shape=shape, starts=starts, steps=steps, divisors=divisors)
 
     def regrouped(self, shape: Sequence[Dim]) -> list[Dim]:
         """Dimensions merged, split, and ones put in or taken out."""
@@ -623,7 +639,17 @@ class RandomGraph:
         self.apply("scatter_along_axis", x, where, updates, bound=bound, dimension=along, reducer=name)
 
     def source(self) -> None:
-        if self.choices.integer(0, 1):
+        kind = self.choices.integer(0, 3)
+        if kind == 3:
+            dtype = self.pick((dtypes.uint32, dtypes.uint64))
+            key = self.constant([self.choices.integer(0, 2**32), 7], dtypes.uint64)
+            counter = self.constant([self.choices.integer(0, 2**32)], dtypes.uint64)
+            bits = self.builder.apply_one("counter_bits", key, counter, shape=tuple(self.shape(3)), dtype=dtype)
+            mask = self.builder.apply_one(
+                "broadcast_in_dim", self.constant(63, dtype), shape=bits.tensor.shape, broadcast_dimensions=()
+            )
+            self.apply("and", bits, mask, bound=63)
+        elif kind < 2:
             dtype = self.pick((*FLOATS, *INTEGERS))
             shape = self.shape(3) or [dim(5)]
             along = self.choices.integer(0, len(shape) - 1)

@@ -225,7 +225,7 @@ def accumulated(kind: DType) -> DType:
     return dtypes.float64 if wide else dtypes.float32
 
 
-def narrowed(found: Formula, kind: DType) -> Value:
-    """The sums in the input's type; integers are rounded, halves to even, and saturate."""
-    rounded = found.rounded() if kind.is_integer else found
+def narrowed(found: Formula, kind: DType, truncated: bool) -> Value:
+    """The sums in the input's type; integers saturate, and are truncated or rounded with halves to even."""
+    rounded = found.rounded() if kind.is_integer and not truncated else found
     return rounded.to(kind).value

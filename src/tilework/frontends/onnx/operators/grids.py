@@ -51,14 +51,18 @@ def _computed_in(*kinds: DType) -> DType:
 
 
 def _neighbours(at: Formula, size: Dim, mode: str, padding: str, aligned: bool) -> list[Neighbour]:
-    """The neighbours of normalised coordinates (-1 to 1) along one dimension."""
+    """The neighbours of normalised coordinates (-1 to 1) along one dimension.
+
+    Of cubics the neighbours alone are brought to the border, not the coordinate too, as onnx.reference does: so it is
+    in ONNX Runtime and in PyTorch, whose operator it is.
+    """
     count = extent(at.emit, size, at.dtype)
     at = (at + 1) / 2 * (count - 1) if aligned else ((at + 1) * count - 1) / 2
     if mode == "nearest":
         at = at.rounded()
     low, high = (0 * count, count - 1) if aligned else (0 * count - 0.5, count - 0.5)
     outside = (at < low) | (at > high)
-    if padding == "border":
+    if padding == "border" and mode != "cubic":
         at = outside.select(at.clamp(0, count - 1), at)
     elif padding == "reflection":
         at = outside.select(_reflected(at, low, high), at)

@@ -69,6 +69,9 @@ def _resize(node: OnnxNode) -> Value:
         raise NodeFault(1117, "exactly one of 'scales' and 'sizes' must be given")
     how = node.choice("coordinate_transformation_mode", "half_pixel", _TRANSFORMATIONS)
     targets = _by_sizes(node, value, places) if sized else _by_scales(node, value, places)
+    for target in targets:
+        if target.own == 0 and target.extent != 0:
+            raise NodeFault(1119, f"dimension {target.place} has no elements to make {target.extent} of")
     if how == "tf_crop_and_resize":
         targets = _with_regions(node, targets)
     moved = [target for target in sorted(targets, key=lambda t: t.place) if not _stays(target)]
@@ -329,7 +332,8 @@ def _interpolated(node: OnnxNode, value: Value, axes: list[tuple[Axis, Kernel]],
     found = node.emit.convert(value, accumulated(kind)) if axes else value
     for axis, kernel in axes:
         found = interpolated(node.emit, found, axis, kernel)
-    return narrowed(Formula(node.emit, found), kind) if axes else value
+    # ONNX Runtime truncates integers (it has no cubics of them), onnx.reference rounds them
+    return narrowed(Formula(node.emit, found), kind, truncated=mode != "cubic") if axes else value
 
 
 def _extrapolated(node: OnnxNode, value: Value, axes: list[tuple[_Target, Axis]]) -> Value:
