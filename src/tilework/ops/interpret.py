@@ -59,10 +59,17 @@ def interpret(
     for value, array in zip(graph.inputs, arrays, strict=True):
         if isinstance(value.type, TensorType):
             bindings.match(value.type, array, f"input {value.name}", 1240)
-    bindings.finish([symbol.name for symbol in graph.symbols if not symbol.measured])
+    boxed = {name for node in graph.nodes if node.black_box for name in _named_by(node)}
+    bindings.finish([symbol.name for symbol in graph.symbols if not symbol.measured and symbol.name not in boxed])
     frame = _Frame(graph, None, bindings, black_boxes)
     found = frame.run(arrays)
     return tuple(np.array(array, copy=True) if isinstance(array, np.ndarray) else array for array in found)  # pyright: ignore[reportUnnecessaryIsInstance]
+
+
+def _named_by(node: Node) -> set[str]:
+    """Symbols in the shapes of a node's results."""
+    kinds = [value.type for value in node.outputs]
+    return {name for kind in kinds if isinstance(kind, TensorType) for extent in kind.shape for name in extent.names()}
 
 
 def _arguments(graph: Graph, inputs: Mapping[str, Array] | Sequence[Array]) -> list[Array]:

@@ -43,8 +43,7 @@ def output_faults(declared: ValueInfoProto, computed: Held, shapes_hold: bool) -
     if kind is None:
         return
     if isinstance(computed, Operand) and computed.opaque:
-        open_type = kind == "tensor_type" and not declared.type.tensor_type.elem_type and computed.words is not None
-        if spelled(declared.type) != computed.opaque and not open_type:
+        if spelled(declared.type) not in (computed.opaque, "tensor(undefined)"):
             yield Fault(1125, where, f"it is declared as {spelled(declared.type)}, the model computes {computed}")
         return
     of_tensors = "sequence_type" if isinstance(computed, TensorSequence) else "optional_type"
