@@ -259,3 +259,28 @@ def test_a_whole_tile_needs_no_masks() -> None:
     loop = words[: 1 + next(i for i, word in enumerate(words) if word.startswith("j"))]
     assert loop.count("vpdpbusd") == 24
     assert set(loop) <= {"vpdpbusd", "vpbroadcastd", "vmovdqu64", "movq", "shlq", "incq", "addq", "cmpq", "jl"}
+
+
+@pytest.mark.parametrize("batch", [0, 1, 3])
+def test_convolutions_with_channels_last_for_any_batch(batch: int) -> None:
+    """Rows of a tile run along an image and not along the batch, whose extent nobody knows."""
+    random = np.random.default_rng(batch)
+    places = (0, 3, 1, 2)
+    for kinds in PAIRS:
+        image, kernel = draw(random, kinds[0], (batch, 7, 12, 19)), draw(random, kinds[1], (32, 3, 2, 19))
+        builder = GraphBuilder("convolution", [Symbol("N", 0)])
+        found = builder.apply_one(
+            "convolution", builder.input("x", kinds[0], "N", 7, 12, 19), builder.constant(kernel),
+            input_dimensions=places, kernel_dimensions=places, output_dimensions=places,
+        )  # fmt: skip
+        made = builder.build([found])
+        (result,) = compile_graph(made, None, contexts()[0])(image)
+        windows = np.lib.stride_tricks.sliding_window_view(image.astype(np.int64), (3, 2), (1, 2))
+        assert np.array_equal(result, np.einsum("nyxcij,oijc->nyxo", windows, kernel.astype(np.int64)))
+        for name in ("x86-64-v3", "x86-64-v4", "znver4", "aarch64"):
+            done = lower_graph(made, CompileOptions(machine=name))
+            assert instructions(done) or name == "aarch64", (kinds, name)
+            steps = "\n".join(str(step) for step in done.kernels[0].schedule.trace)
+            cut = re.findall(r"split\(loop='[^']*\.(i\d)'", steps)
+            assert "i2" in cut or name == "aarch64", (kinds, name)
+            assert "i0" not in cut, (kinds, name)

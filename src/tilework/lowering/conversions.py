@@ -125,6 +125,8 @@ def cast(builder: Builder, value: Value, source: DType, target: DType) -> Value:
     if target.is_small_integer:
         return _small_integer(builder, value, source, target)
     if target.is_integer:
+        if source.is_floating and (target.bits < 32 or target == dtypes.int32):
+            return _saturated(builder, value, target)
         if source.is_floating:
             return builder.op("fptosi" if target.kind == "signed" else "fptoui", want, value)
         if BITS[have] < BITS[want]:
@@ -143,13 +145,34 @@ def cast(builder: Builder, value: Value, source: DType, target: DType) -> Value:
     return rounded(builder, value, target)
 
 
+def _saturated(builder: Builder, value: Value, target: DType) -> Value:
+    """A float as an integer of 8, 16 or (with a sign) 32 bits: saturated while it is a float, then by way of i32, of
+    which vectors have conversions, as they have none that saturate.
+    """
+    zero, (least, most) = builder.constant(value.kind, 0.0), integer_range(target)
+    # the largest float within the type; below it, float32 has steps of 128
+    highest = float(most) if target.bits < 32 or value.kind == "f64" else float(most - 127)
+    low, high = builder.constant(value.kind, float(least)), builder.constant(value.kind, highest)
+    number = value
+    if target.kind == "signed":  # else a NaN becomes the lower bound, which is 0
+        number = builder.select(builder.op("fcmp", "i1", value, value, extra="ord"), value, zero)
+    number = builder.select(builder.op("fcmp", "i1", number, low, extra="ogt"), number, low)
+    number = builder.select(builder.op("fcmp", "i1", number, high, extra="olt"), number, high)
+    whole = builder.op("fptosi", "i32", number, extra="inside")
+    if highest != most:
+        beyond = builder.op("fcmp", "i1", value, builder.constant(value.kind, float(most + 1)), extra="oge")
+        whole = builder.select(beyond, builder.constant("i32", most), whole)
+    want = register_kind(target)
+    return whole if want == "i32" else builder.op("itrunc", want, whole)
+
+
 def _small_integer(builder: Builder, value: Value, source: DType, target: DType) -> Value:
     """As an integer of less than 8 bits, by way of i8."""
     if not source.is_floating:
         return wrapped(builder, cast(builder, value, source, dtypes.int8), target)
     signed = target.kind == "signed"
     low, high = integer_range(target)
-    whole = builder.op("fptosi" if signed else "fptoui", "i8", value)
+    whole = _saturated(builder, value, dtypes.int8 if signed else dtypes.uint8)
     inside = builder.op("smin" if signed else "umin", "i8", whole, builder.constant("i8", high))
     return builder.op("smax", "i8", inside, builder.constant("i8", low)) if signed else inside
 

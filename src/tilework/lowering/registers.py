@@ -69,7 +69,7 @@ OPERATIONS: dict[str, str] = {
     "select": "condition, then, else",
     "sext zext itrunc sitofp uitofp fpext fptrunc bitcast ptrtoint": "conversions; a bitcast may change the lanes",
     "machine": "an instruction of the machine; extra: the target's name of it, operands in its order",
-    "fptosi fptoui": "to integers, truncating, saturating, NaN to 0",
+    "fptosi fptoui": "to integers, truncating, saturating, NaN to 0; extra 'inside': the number is within the type",
     "splat insert extract shuffle": "scalar to all lanes; vector, scalar (extra: lane); vector (extra: lane); two "
     "vectors (extra: lanes taken)",
     "tie": "the same value; its parts of extra bits each are complete here before anything that follows needs one",

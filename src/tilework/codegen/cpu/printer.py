@@ -245,6 +245,9 @@ class Printer(MemoryText):
     def _saturate(self, item: Instruction) -> None:
         assert item.result is not None
         (value,) = item.operands
+        if item.extra == "inside":
+            self.define(item, f"{item.name} {self.typed(value)} to {self.type(item.result)}")
+            return
         full = f"@llvm.{item.name}.sat.{suffix(item.result)}.{suffix(value)}"
         self.declare(f"declare {self.type(item.result)} {full}({self.type(value)})")
         self.define(item, f"call {self.type(item.result)} {full}({self.typed(value)})")

@@ -36,6 +36,9 @@ from tilework.schedule.primitives.unroll import Unroll
 from tilework.schedule.primitives.vectorize import Vectorize
 from tilework.schedule.schedule import Schedule
 
+SHORT = 8
+"""Iterations that are too few to be cut into tiles of rows, if another loop has more or a symbol for its extent."""
+
 
 @dataclass(frozen=True)
 class _Plan:
@@ -150,7 +153,7 @@ def _place(load: Load, variable: str) -> int | None:
 
 
 def _only_loop(around: tuple[Loop, ...], moved: Load, still: Load, kinds: dict[str, str], wanted: str) -> Loop | None:
-    """The longest loop that moves one load along one dimension and not the other; a symbolic extent is the longest."""
+    """The longest loop that moves one load along one dimension and not the other."""
     best: Loop | None = None
     for loop in around:
         name = loop.variable
@@ -158,13 +161,14 @@ def _only_loop(around: tuple[Loop, ...], moved: Load, still: Load, kinds: dict[s
             continue
         if _place(moved, name) is None:
             continue
-        if best is None or (best.extent.value is not None and _longer(loop.extent, best.extent)):
+        if best is None or _length(loop.extent) > _length(best.extent):
             best = loop
     return best
 
 
-def _longer(extent: Dim, other: Dim) -> bool:
-    return extent.value is None or extent.value > (other.value or 0)
+def _length(extent: Dim) -> tuple[bool, int]:
+    """How long a loop is taken to be: longer than a short one, if its extent is a symbol, and no longer than it."""
+    return (extent.value is None or extent.value > SHORT, 0 if extent.value is None else extent.value)
 
 
 def _shared_loop(
