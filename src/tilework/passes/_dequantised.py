@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 
 from tilework.dims import Dim
-from tilework.dtypes import DType, float32, int32
+from tilework.dtypes import DType, float32, int32, integer_range
 from tilework.errors import TileworkError
-from tilework.graph.graph import Array, Node, Value
+from tilework.graph.graph import Array, Graph, Node, Value
 from tilework.graph.types import TensorType
 from tilework.ops.registry import has_operator, operator
-from tilework.passes._growing import Growing
 
 _LARGEST = 1 << 16
 """Elements of constants that are looked into: scales, zero points and biases have no more."""
@@ -30,11 +29,11 @@ class Dequantised:
 
 
 class Matcher:
-    """Looks at the nodes of a graph that grows."""
+    """Looks at the nodes of a graph as it is written."""
 
-    def __init__(self, graph: Growing) -> None:
+    def __init__(self, graph: Graph) -> None:
         self._graph = graph
-        self._arrays: dict[str, Array | None] = dict(graph.graph.constant_arrays)
+        self._arrays: dict[str, Array | None] = dict(graph.constant_arrays)
 
     def constant(self, name: str) -> Array | None:
         """What a value holds, where constants alone decide it and it is small."""
@@ -90,6 +89,37 @@ class Matcher:
                     return Dequantised(inner, zero if np.any(zero) else np.zeros((), np.int32), scale)
             return Dequantised(self._narrow(source), np.zeros((), np.int32), scale)
         return None
+
+    def requantised(self, node: Node) -> tuple[str, Array, float] | None:
+        """The value, the scale and the zero point of a node that is the last one of a quantisation to 8 bits."""
+        dtype = node.output.tensor.dtype
+        if node.operator != "convert" or not dtype.is_integer or dtype.bits != 8:
+            return None
+        low, high = integer_range(dtype)
+        top = self._bound(node.inputs[0], "minimum", high)
+        bottom = None if top is None else self._bound(top, "maximum", low)
+        if bottom is None:
+            return None
+        zero, rounded = 0.0, self._node(bottom, "round_nearest_even")
+        added = self._node(bottom, "add")
+        if added is not None:
+            offset, rounded = self.constant(added.inputs[1]), self._node(added.inputs[0], "round_nearest_even")
+            if offset is None or offset.size != 1:
+                return None
+            zero = float(offset.reshape(()))
+        divided = None if rounded is None else self._node(rounded.inputs[0], "divide")
+        scale = None if divided is None else self.positive(divided.inputs[1])
+        if divided is None or scale is None or divided.output.tensor.shape != node.output.tensor.shape:
+            return None
+        return divided.inputs[0], scale, zero
+
+    def _bound(self, name: str, kind: str, limit: int) -> str | None:
+        """What a value is before a constant bound."""
+        node = self._node(name, kind)
+        number = None if node is None else self.constant(node.inputs[1])
+        if node is None or number is None or number.size != 1 or float(number.reshape(())) != limit:
+            return None
+        return node.inputs[0]
 
     def _narrow(self, name: str) -> Value:
         """The integers before they were widened."""

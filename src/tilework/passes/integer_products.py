@@ -8,6 +8,9 @@ convolution of two such values, with constant scales, is the sum of the integers
 Biases that are integers in units of sa * sb join the sum, and a division by the next scale joins the factor, so that
 what is left before the next quantisation is one multiplication. This is the arithmetic of ONNX Runtime's quantised
 operators (`QLinearConv`, `QLinearMatMul`, `QGemm`), and more exact than the graph as it is written.
+
+Convolutions are computed with channels last, and so is what follows them element by element or window by window. The
+maxima of windows are taken of the integers, and a value that is quantised as it was before is what it was before.
 """
 
 from __future__ import annotations
@@ -21,6 +24,7 @@ from tilework.dims import Dim, dim, product
 from tilework.dtypes import float32, int32, integer_range
 from tilework.graph.graph import Array, Graph, Node, Value
 from tilework.ops._attributes import integers_of, padding_of
+from tilework.passes._channels_last import ChannelsLast, order, turned
 from tilework.passes._dequantised import Dequantised, Matcher
 from tilework.passes._growing import Growing
 
@@ -33,12 +37,15 @@ _ROUNDING = 2.5e-7
 
 @dataclass(frozen=True)
 class _Sum:
-    """(total + offset) * factor, then at least 0 if `floor`; `offset` (int32) and `factor` broadcast against it."""
+    """(total + offset) * factor, then at least 0 if `floor`. `offset` (int32) and `factor` broadcast against the value
+    that this is; `total` is its twin with channels last if `last`.
+    """
 
     total: Value
     offset: Array
     factor: Array
     floor: bool = False
+    last: bool = False
 
 
 @dataclass(frozen=True)
@@ -65,20 +72,35 @@ class _Rewriter:
     def __init__(self, graph: Graph) -> None:
         self.growing = Growing(graph)
         self.sums: dict[str, _Sum] = {}
-        self._match = Matcher(self.growing)
+        self._selected: dict[str, Dequantised] = {}
+        """Maxima of dequantised values, as the maxima of the integers."""
+        self._match = Matcher(graph)
+        self._twins = ChannelsLast(self.growing, self._match)
 
     def visit(self, node: Node) -> None:
         """Add a node, or what takes its place."""
         self.growing.location = node.location
-        found = None if node.black_box or node.subgraphs else self._sum(node)
-        if found is None:
-            self.growing.keep(node)
+        plain = not node.black_box and not node.subgraphs
+        found = self._sum(node) if plain else None
+        if found is not None:
+            self.sums[node.output.name] = found
+            if node.operator != "maximum":
+                self._emit(found, node.output)
+                return
+        same = self._unchanged(node) if plain else None
+        if same is not None:
+            if self._twins.has(same.name):
+                self._twins.put(self._twins.of(same), node.output)
+            else:
+                self.growing.apply("reshape", same, shape=node.output.tensor.shape, as_=node.output)
             return
-        self.sums[node.output.name] = found
-        if node.operator == "maximum":
+        if plain and node.operator == "reduce_window":
+            self._select(node)
+        twin = self._twins.carried(node)
+        if twin is None:
             self.growing.keep(node)
         else:
-            self._emit(found, node.output)
+            self._twins.put(twin, node.output)
 
     def _sum(self, node: Node) -> _Sum | None:
         if node.operator == "convolution":
@@ -96,16 +118,65 @@ class _Rewriter:
         return None
 
     def _emit(self, found: _Sum, into: Value) -> None:
-        grow, total = self.growing, found.total
-        if np.any(found.offset):
-            total = grow.apply("add", total, grow.constant(found.offset, f"{into.name}.offset"))
+        grow, total, rank = self.growing, found.total, into.tensor.rank
+        offset, factor = (turned(a, rank) if found.last else a for a in (found.offset, found.factor))
+        if np.any(offset):
+            total = grow.apply("add", total, grow.constant(offset, f"{into.name}.offset"))
         wide = grow.apply("convert", total, dtype=float32)
-        factor = grow.constant(found.factor, f"{into.name}.factor")
-        if not found.floor:
-            grow.apply("multiply", wide, factor, as_=into)
+        by = grow.constant(factor, f"{into.name}.factor")
+        if not found.floor and not found.last:
+            grow.apply("multiply", wide, by, as_=into)
             return
-        scaled = grow.apply("multiply", wide, factor)
-        grow.apply("maximum", scaled, grow.constant(np.zeros((), np.float32), f"{into.name}.floor"), as_=into)
+        scaled = grow.apply("multiply", wide, by)
+        if found.floor:
+            low = grow.constant(np.zeros((), np.float32), f"{into.name}.floor")
+            scaled = grow.apply("maximum", scaled, low, as_=None if found.last else into)
+        if found.last:
+            self._twins.put(scaled, into)
+
+    # -- what stays in integers ----------------------------------------------------------------------------------------
+    def _dequantised(self, name: str) -> Dequantised | None:
+        return self._selected.get(name) or self._match.dequantised(name)
+
+    def _select(self, node: Node) -> None:
+        """Remember the maxima of windows as those of the integers, where no window lies in the padding."""
+        side = self._dequantised(node.inputs[0])
+        if side is None or node.attributes.get("reducer") != "maximum":
+            return
+        if side.scale.size != 1 or side.zero.size != 1 or side.value.tensor.dtype.bits != 8:
+            return
+        rank = node.output.tensor.rank
+        ones = (1,) * rank
+        size = integers_of(node.attributes, "window_dimensions")
+        holes = integers_of(node.attributes, "window_dilations", ones)
+        spread = integers_of(node.attributes, "base_dilations", ones)
+        pads = padding_of(node.attributes, "padding", rank)
+        for n, (low, high) in enumerate(pads):
+            reach = (size[n] - 1) * holes[n]
+            alone = holes[n] == 1 and all(end.is_constant and int(end) <= reach for end in (low, high))
+            if spread[n] != 1 or not (alone or (low == 0 and high == 0)):
+                return
+        value = side.value
+        made = None
+        if self._twins.has(value.name):
+            stand_in = Node(node.name, node.operator, (value.name,), node.outputs, node.attributes)
+            made = self._twins.carried(stand_in)
+        narrow = self.growing.apply("reduce_window", value, like=node.attributes)
+        if made is not None:
+            self._twins.known(narrow, made)
+        self._selected[node.output.name] = replace(side, value=narrow)
+
+    def _unchanged(self, node: Node) -> Value | None:
+        """The integers that a quantisation gives back: those that were dequantised with the same parameters."""
+        found = self._match.requantised(node)
+        side = None if found is None else self._dequantised(found[0])
+        if found is None or side is None or side.scale.size != 1 or side.zero.size != 1 or found[1].size != 1:
+            return None
+        same = side.value.type == node.output.type and float(side.zero.reshape(())) == found[2]
+        # (i * s) / s rounds to i: two roundings move it by less than 1/2, unless i * s is no normal number
+        scale = float(found[1].reshape(()))
+        usable = side.scale.reshape(()) == found[1].reshape(()) and 1e-30 < scale < 1e30
+        return side.value if same and usable else None
 
     # -- what joins a sum ----------------------------------------------------------------------------------------------
     def _with_bias(self, node: Node) -> _Sum | None:
@@ -124,7 +195,7 @@ class _Rewriter:
 
     def _bias(self, name: str) -> tuple[Array, Array] | None:
         """Integers and their scale, both constant, perhaps reshaped."""
-        node = self.growing.producers.get(name)
+        node = self.growing.graph.producers.get(name)
         if node is not None and node.operator == "reshape":
             inner = self._bias(node.inputs[0])
             shape = node.output.tensor.shape
@@ -132,7 +203,7 @@ class _Rewriter:
                 return None
             numbers, scale = np.broadcast_arrays(*inner)
             return numbers.reshape([int(e) for e in shape]), scale.reshape([int(e) for e in shape])
-        found = self._match.dequantised(name)
+        found = self._dequantised(name)
         array = None if found is None else self._match.constant(found.value.name)
         if found is None or array is None:
             return None
@@ -161,23 +232,29 @@ class _Rewriter:
 
     def _reduced(self, node: Node) -> _Sum | None:
         """A sum of dequantised numbers: the sum of the integers, less the zero point for each of them."""
-        side = self._match.dequantised(node.inputs[0])
+        side = self._dequantised(node.inputs[0])
         if side is None or node.attributes["reducer"] != "sum" or side.value.tensor.dtype.bits > 16:
             return None
         count = product(side.value.tensor.shape[d] for d in integers_of(node.attributes, "dimensions"))
         if side.scale.size != 1 or side.zero.size != 1 or not count.is_constant or int(count) * 2**17 >= 2**31:
             return None
-        wide = self.growing.apply("convert", side.value, dtype=int32)
-        total = self.growing.apply("reduce", wide, like=node.attributes)
+        value, last, attributes = side.value, False, dict(node.attributes)
+        rank = value.tensor.rank
+        if self._twins.has(value.name) and node.output.tensor.rank == rank:
+            places = integers_of(node.attributes, "dimensions")
+            value, last = self._twins.of(value), True
+            attributes["dimensions"] = tuple(sorted(order(rank).index(d) for d in places))
+        wide = self.growing.apply("convert", value, dtype=int32)
+        total = self.growing.apply("reduce", wide, like=attributes)
         offset = side.zero.reshape(()).astype(np.int32) * np.int32(-int(count))
-        return _Sum(total, offset, side.scale.reshape(()))
+        return _Sum(total, offset, side.scale.reshape(()), last=last)
 
     # -- products ------------------------------------------------------------------------------------------------------
     def _sides(self, node: Node) -> tuple[Dequantised, Dequantised] | None:
         """Both operands of a product, each of 8-bit integers; constants without their zero point where that fits."""
         found: list[Dequantised] = []
         for name in node.inputs:
-            one = self._match.dequantised(name)
+            one = self._dequantised(name)
             if one is None or one.value.tensor.dtype.bits != 8:
                 return None
             found.append(self._centred(one))
@@ -216,18 +293,26 @@ class _Rewriter:
         attributes = dict(node.attributes)
         offset = np.zeros((), np.int32)
         value, zero = image.value, image.zero.reshape(())
+        last = inputs == kernels == outputs == places
+        weight = kernel.value
+        if last:
+            value = self._twins.of(value)
+            weight = self.growing.constant(weights.transpose(order(rank)), f"{weight.name}.turned")
+            inputs = tuple(order(rank).index(d) for d in places)
+            attributes.update((f"{side}_dimensions", inputs) for side in ("input", "kernel", "output"))
         if zero != 0:
             low, high = integer_range(value.tensor.dtype)
             if not low <= zero <= high:
                 return None
+            total = weights.astype(np.int64).sum(taps) * -int(zero)
+            offset = _placed(total.astype(np.int32), rank, outputs[1])
+        if zero != 0 or last:
             padding, spread = padding_of(attributes, "padding", rank - 2), attributes.pop("lhs_dilation", ())
             value = self._padded(value, zero, inputs, padding, spread if isinstance(spread, tuple) else ())
             attributes["padding"] = ((dim(0), dim(0)),) * (rank - 2)
-            total = weights.astype(np.int64).sum(taps) * -int(zero)
-            offset = _placed(total.astype(np.int32), rank, outputs[1])
-        found = self.growing.apply("convolution", value, kernel.value, like=attributes)
+        found = self.growing.apply("convolution", value, weight, like=attributes)
         factor = image.scale.reshape(()) * scale
-        return _Sum(found, offset, _placed(factor, rank, outputs[1]) if factor.ndim else factor)
+        return _Sum(found, offset, _placed(factor, rank, outputs[1]) if factor.ndim else factor, last=last)
 
     def _padded(
         self, value: Value, zero: Array, inputs: tuple[int, ...], padding: tuple[tuple[Dim, Dim], ...],
