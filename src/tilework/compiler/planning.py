@@ -7,14 +7,15 @@ from dataclasses import dataclass, replace
 
 from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText
+from tilework.compiler.conditions import checks, guards
 from tilework.compiler.control import ByteClasses, control_steps, growing_rows, share_bytes
 from tilework.compiler.kernels import RegionKernel
 from tilework.compiler.origins import fault_origins, origin_of
 from tilework.compiler.plan_items import PlanBlock, PlanControl, PlanItem
 from tilework.compiler.stacking import ProgramKernel
-from tilework.dims import Dim, Symbol, dim, symbol_bounds
+from tilework.dims import Dim, Symbol, dim
 from tilework.errors import CodegenError, GraphError
-from tilework.graph.graph import Constant, Graph, Node, Value, node_location
+from tilework.graph.graph import Constant, Graph, Node, Value
 from tilework.loops.program import LoopProgram
 from tilework.ops.registry import operator
 from tilework.plan.buffers import (
@@ -27,9 +28,8 @@ from tilework.plan.buffers import (
     Place,
     PlanBuffer,
 )
-from tilework.plan.guard import Guard
 from tilework.plan.plan import Plan, PlanInput, PlanOutput, Segment, input_bindings
-from tilework.plan.steps import Allocate, Check, CopyStep, KernelStep, Reading, Step, measured_by, walk
+from tilework.plan.steps import Allocate, CopyStep, KernelStep, Reading, Step, measured_by, walk
 
 ARENA = "arena"
 ALIGNMENT = 64
@@ -132,9 +132,10 @@ class _Planner:
                 hint="fix that dimension when compiling (shapes=...)",
             )  # fmt: skip
         symbols = tuple(s for s in known if s.name not in unbound)
+        inner = [block.graph for block in _blocks(self.block)]
         return Plan(
             graph.name, inputs, outputs, tuple(self.buffers.values()), (Segment("captured", tuple(self.steps)),),
-            symbols, bindings, self._guards(), (Arena(ARENA, "host", Dim(), ALIGNMENT),),
+            symbols, bindings, guards(self.graph, inner, self.measured), (Arena(ARENA, "host", Dim(), ALIGNMENT),),
         )  # fmt: skip
 
     def _place_outputs(self) -> tuple[list[tuple[int, str]], list[_Change]]:
@@ -367,29 +368,6 @@ class _Planner:
         buffer = self.copies.get(position) or self._buffer(shows).name
         return PlanOutput(shown, value.tensor, buffer, self.signature.outputs[position])
 
-    def _guards(self) -> tuple[Guard, ...]:
-        """Conditions on the symbols: what divides them, and what each operator needs for its indices to stay inside.
-
-        Those on symbols that the call measures are checked when they have values (`_check`).
-        """
-        found: list[Guard] = []
-        bounds = symbol_bounds(self.graph.symbols)
-        for symbol in self.graph.symbols:
-            if symbol.multiple != 1 and not symbol.measured:
-                rest = dim(symbol.name) % symbol.multiple
-                found.append(Guard(rest, "zero", f"{symbol.name} must be a multiple of {symbol.multiple}"))
-        for inner in _blocks(self.block):
-            for node in inner.graph.nodes:
-                operands = [inner.graph.values[name].type for name in node.inputs]
-                for needed in operator(node.operator).requirements(operands, node.attributes):
-                    # what names the number of a trip holds by construction
-                    free = needed.names() <= bounds.keys() and not needed.names() & self.measured
-                    if free and needed.bounds(bounds)[0] < 0:
-                        where = node_location(node)
-                        message = f"{where} needs {needed} >= 0 (another compilation may serve: give `shapes`)"
-                        found.append(Guard(needed, "nonnegative", message))
-        return tuple(found)
-
     def _symbols(self) -> tuple[Symbol, ...]:
         """The symbols of the graph and those that are measured inside its subgraphs."""
         found = {symbol.name: symbol for symbol in self.graph.symbols}
@@ -409,26 +387,7 @@ class _Planner:
 
     def _check(self, nodes: Iterable[Node], graph: Graph) -> None:
         """End the call where a size that it measured is not what an operator needs."""
-        bounds = symbol_bounds(graph.symbols)
-        fixed = {symbol.name for symbol in self.graph.symbols}
-        guards: list[Guard] = []
-        for node in nodes:
-            if node.subgraphs:
-                continue
-            refusal = operator(node.operator).refusal(node.attributes)
-            if refusal:
-                never = Guard(dim(-1), "nonnegative", refusal)
-                self.steps.append(Check(f"refuse {node.name}", (never,), 1804, origin=origin_of(node)))
-            for needed in operator(node.operator).requirements(
-                [graph.values[name].type for name in node.inputs], node.attributes
-            ):
-                names = needed.names()
-                if names & self.measured and names <= fixed | self.measured and needed.bounds(bounds)[0] < 0:
-                    text = f"{node_location(node)} needs {needed} >= 0, which the values decide"
-                    guards.append(Guard(needed, "nonnegative", text))
-        if guards:
-            where = guards[0].message.split(" needs ")[0]
-            self.steps.append(Check(f"check {where}", tuple(guards), origin=where))
+        self.steps += checks(nodes, graph, {symbol.name for symbol in self.graph.symbols}, self.measured)
 
 
 def _blocks(block: PlanBlock) -> Iterator[PlanBlock]:

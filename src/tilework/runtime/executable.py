@@ -10,7 +10,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from tilework.codegen.cpu.driver import FrameLayout, frame_layout
+from tilework.codegen.cpu.frame_layout import FrameLayout, frame_layout
 from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim, total
 from tilework.error_codes import CODES

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Mapping
 
 import numpy as np
 
-from tilework.codegen.cpu.driver import FrameLayout
+from tilework.codegen.cpu.frame_layout import FrameLayout
 from tilework.errors import CodegenError
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, MeasuredPlace, OutputPlace, PlanBuffer
 from tilework.plan.guard import Guard

@@ -10,7 +10,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from tilework.codegen.cpu.driver import FrameLayout
+from tilework.codegen.cpu.frame_layout import FrameLayout
 from tilework.errors import OutOfMemoryError
 from tilework.plan.buffers import MeasuredPlace, OutputPlace
 from tilework.plan.plan import Plan, needs_allocation

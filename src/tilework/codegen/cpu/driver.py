@@ -9,7 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from tilework.dims import Dim, Extreme, FloorDiv, Loaded, Mod, total
+from tilework.codegen.cpu.driver_values import DriverValues
+from tilework.codegen.cpu.frame_layout import POLL_SLOT, POOL_SLOT
+from tilework.dims import total
 from tilework.errors import CodegenError
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, MeasuredPlace, OutputPlace, PlanBuffer
 from tilework.plan.guard import Guard
@@ -28,7 +30,6 @@ from tilework.plan.steps import (
     Step,
 )
 
-ERROR_SLOT, POOL_SLOT, POLL_SLOT, FIRST_FREE_SLOT = 0, 1, 2, 3
 FEW_STEPS = 8
 """Steps up to which a driver is generated with care: what it adds to a call shows only beside little work. That of a
 longer one goes through LLVM's fast path, which takes half the time for as much again as each step costs, nanoseconds.
@@ -38,63 +39,6 @@ COPIED_BYTES = 1 << 24
 
 _WRITTEN = ("write", "accumulate")
 """Accesses of a kernel that change a buffer."""
-
-
-@dataclass(frozen=True)
-class FrameLayout:
-    """Which int64 slot of a call's frame holds what.
-
-    Slot 0 is the error word, slot 1 the pool's address, slot 2 the address of the poll state. Then come the symbols,
-    the base addresses of inputs, outputs, constants (by digest), arenas and measured memories (by the name that
-    `PlanBuffer.memory` gives them), and, where steps allocate, the address of the function that they ask: `i32
-    allocate(i64 number, i64 keep)`, with the number of a memory in `memories`, writes the slot of the memory, and
-    returns 0 if all is well.
-    """
-
-    symbols: dict[str, int]
-    inputs: tuple[int, ...]
-    outputs: tuple[int, ...]
-    constants: dict[str, int]
-    arenas: dict[str, int]
-    measured: dict[str, int]
-    memories: tuple[str, ...]
-    """The memories that steps allocate."""
-    allocator: int
-    """The slot of the function that allocates; 0 where no step does."""
-    size: int
-
-
-def frame_layout(plan: Plan) -> FrameLayout:
-    """The frame of a plan: every part in the plan's own order."""
-    slot = FIRST_FREE_SLOT
-    symbols: dict[str, int] = {}
-    for symbol in plan.symbols:
-        symbols[symbol.name] = slot
-        slot += 1
-    inputs = tuple(range(slot, slot + len(plan.inputs)))
-    slot += len(plan.inputs)
-    outputs = tuple(range(slot, slot + len(plan.outputs)))
-    slot += len(plan.outputs)
-    constants: dict[str, int] = {}
-    for buffer in plan.buffers:
-        if isinstance(buffer.place, ConstantPlace) and buffer.place.digest not in constants:
-            constants[buffer.place.digest] = slot
-            slot += 1
-    arenas: dict[str, int] = {}
-    for arena in plan.arenas:
-        arenas[arena.name] = slot
-        slot += 1
-    measured: dict[str, int] = {}
-    memories: dict[str, None] = {}
-    for buffer in plan.buffers:
-        if needs_allocation(plan, buffer):
-            memories[buffer.memory] = None
-        if isinstance(buffer.place, MeasuredPlace) and buffer.memory not in measured:
-            measured[buffer.memory] = slot
-            slot += 1
-    allocator = slot if memories else 0
-    slot += 1 if memories else 0
-    return FrameLayout(symbols, inputs, outputs, constants, arenas, measured, tuple(memories), allocator, slot)
 
 
 def emit_driver(plan: Plan, segment: Segment, name: str) -> str:
@@ -109,23 +53,15 @@ def emit_driver(plan: Plan, segment: Segment, name: str) -> str:
 
 
 @dataclass
-class _Driver:
-    plan: Plan
-    name: str
-    lines: list[str] = field(default_factory=list[str])
+class _Driver(DriverValues):
     kernels: dict[str, None] = field(default_factory=dict[str, None])
     widest: int = 1
-    count: int = 0
     ordinal: int = 0
     polled: bool = False
 
     def __post_init__(self) -> None:
-        self.layout = frame_layout(self.plan)
-        self.entry: list[str] = []
+        super().__post_init__()
         self.addresses: dict[str, str] = {}
-        self.dims: dict[Dim, str] = {}
-        self.trips: dict[str, str] = {}
-        self.measured = {symbol.name for symbol in self.plan.symbols if symbol.measured}
         self.numbers = {memory: number for number, memory in enumerate(self.layout.memories)}
 
     # -- text ----------------------------------------------------------------------------------------------------------
@@ -155,101 +91,14 @@ class _Driver:
         copy = "declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)\n"
         return declared + poll + copy + "\n".join([*head, *self.lines, *tail]) + "\n"
 
-    def new(self) -> str:
-        self.count += 1
-        return f"%t{self.count}"
-
-    def label(self, stem: str) -> str:
-        self.count += 1
-        return f"{stem}{self.count}"
-
-    # -- values --------------------------------------------------------------------------------------------------------
-    def value(self, dim: Dim, lines: list[str]) -> str:
-        """The dim as an i64 operand; computed in the entry block when all it depends on has its value there."""
-        if dim.value is not None:
-            return str(dim.value)
-        inside = dim.names() & (self.trips.keys() | self.measured)
-        if not inside:
-            if dim not in self.dims:
-                self.dims[dim] = self._compute(dim, self.entry)
-            return self.dims[dim]
-        return self._compute(dim, lines)
-
-    def _emit(self, lines: list[str], text: str) -> str:
-        name = self.new()
-        lines.append(f"  {name} = {text}")
-        return name
-
-    def _compute(self, dim: Dim, lines: list[str]) -> str:
-        total = str(dim.constant) if dim.constant or not dim.terms else ""
-        for monomial, coefficient in dim.terms:
-            factor = ""
-            for atom in monomial:
-                operand = self._atom(atom, lines)
-                factor = operand if not factor else self._emit(lines, f"mul i64 {factor}, {operand}")
-            if coefficient != 1:
-                factor = self._emit(lines, f"mul i64 {factor}, {coefficient}")
-            total = factor if not total else self._emit(lines, f"add i64 {total}, {factor}")
-        return total
-
-    def _atom(self, atom: object, lines: list[str]) -> str:
-        match atom:
-            case str() if atom in self.trips:
-                return self.trips[atom]
-            case str():
-                if atom not in self.layout.symbols:
-                    raise CodegenError(1651, f"the symbol {atom} has no place in the frame")
-                if atom in self.measured:
-                    at = self._emit(lines, f"getelementptr i64, ptr %frame, i64 {self.layout.symbols[atom]}")
-                    return self._emit(lines, f"load i64, ptr {at}")
-                key = Dim((((atom,), 1),))
-                if key not in self.dims:
-                    at = self._emit(self.entry, f"getelementptr i64, ptr %frame, i64 {self.layout.symbols[atom]}")
-                    self.dims[key] = self._emit(self.entry, f"load i64, ptr {at}")
-                return self.dims[key]
-            case FloorDiv(numerator=numerator, denominator=denominator):
-                return self._floor_division(numerator, denominator, lines)[0]
-            case Mod(value=value, modulus=modulus):
-                return self._floor_division(value, modulus, lines)[1]
-            case Extreme(name=name, arguments=arguments):
-                operands = [self.value(argument, lines) for argument in arguments]
-                found = operands[0]
-                for operand in operands[1:]:
-                    relation = "sgt" if name == "max" else "slt"
-                    test = self._emit(lines, f"icmp {relation} i64 {found}, {operand}")
-                    found = self._emit(lines, f"select i1 {test}, i64 {found}, i64 {operand}")
-                return found
-            case Loaded():
-                raise CodegenError(1651, f"{atom} cannot be read while a plan computes its sizes")
-            case _:
-                raise CodegenError(1651, f"{atom} is no part of a size")
-
-    def _floor_division(self, numerator: Dim, denominator: Dim, lines: list[str]) -> tuple[str, str]:
-        """Quotient and remainder, rounded towards minus infinity.
-
-        A divisor below 1 (never in a verified plan) counts as 1, so that nothing traps.
-        """
-        a, b = self.value(numerator, lines), self.value(denominator, lines)
-        if denominator.value is None:
-            positive = self._emit(lines, f"icmp sgt i64 {b}, 0")
-            b = self._emit(lines, f"select i1 {positive}, i64 {b}, i64 1")
-        remainder = self._emit(lines, f"srem i64 {a}, {b}")
-        quotient = self._emit(lines, f"sdiv i64 {a}, {b}")
-        below = self._emit(lines, f"icmp slt i64 {remainder}, 0")
-        step = self._emit(lines, f"zext i1 {below} to i64")
-        lifted = self._emit(lines, f"add i64 {remainder}, {b}")
-        return (
-            self._emit(lines, f"sub i64 {quotient}, {step}"),
-            self._emit(lines, f"select i1 {below}, i64 {lifted}, i64 {remainder}"),
-        )
-
+    # -- memory --------------------------------------------------------------------------------------------------------
     def address(self, buffer: PlanBuffer) -> str:
-        """The buffer's address as an i64 operand: computed once in the entry block, or where a step allocates it, here."""
+        """The buffer's address as an i64 operand: computed once, in the entry block, unless a step allocates it."""
         if needs_allocation(self.plan, buffer):
             position = buffer.place.position if isinstance(buffer.place, OutputPlace) else 0
             slot = self.layout.measured.get(buffer.memory) or self.layout.outputs[position]
-            at = self._emit(self.lines, f"getelementptr i64, ptr %frame, i64 {slot}")
-            return self._emit(self.lines, f"load i64, ptr {at}")
+            at = self.emit(self.lines, f"getelementptr i64, ptr %frame, i64 {slot}")
+            return self.emit(self.lines, f"load i64, ptr {at}")
         if buffer.name in self.addresses:
             return self.addresses[buffer.name]
         match buffer.place:
@@ -263,15 +112,15 @@ class _Driver:
                 slot = self.layout.arenas[arena]
             case MeasuredPlace():
                 raise CodegenError(1651, f"nothing allocates {buffer.name}")
-        at = self._emit(self.entry, f"getelementptr i64, ptr %frame, i64 {slot}")
-        found = self._emit(self.entry, f"load i64, ptr {at}")
+        at = self.emit(self.entry, f"getelementptr i64, ptr %frame, i64 {slot}")
+        found = self.emit(self.entry, f"load i64, ptr {at}")
         if buffer.offset != 0:
-            found = self._emit(self.entry, f"add i64 {found}, {self.value(buffer.offset, self.entry)}")
+            found = self.emit(self.entry, f"add i64 {found}, {self.value(buffer.offset, self.entry)}")
         self.addresses[buffer.name] = found
         return found
 
     def pointer(self, name: str) -> str:
-        return self._emit(self.lines, f"inttoptr i64 {self.address(self.plan.buffer_named[name])} to ptr")
+        return self.emit(self.lines, f"inttoptr i64 {self.address(self.plan.buffer_named[name])} to ptr")
 
     # -- steps ---------------------------------------------------------------------------------------------------------
     def _steps(self, steps: Iterable[Step]) -> None:
@@ -301,11 +150,11 @@ class _Driver:
                     raise CodegenError(1651, f"{step.name} cannot run inside one native call", where=step.origin)
 
     def _poll(self) -> None:
-        status = self._emit(self.lines, "call i32 @tilework_poll(ptr %poll)")
+        status = self.emit(self.lines, "call i32 @tilework_poll(ptr %poll)")
         self._stop_unless_zero(status)
 
     def _stop_unless_zero(self, status: str) -> None:
-        test = self._emit(self.lines, f"icmp eq i32 {status}, 0")
+        test = self.emit(self.lines, f"icmp eq i32 {status}, 0")
         onward = self.label("onward")
         self.lines += [f"  br i1 {test}, label %{onward}, label %stopped", f"{onward}:"]
 
@@ -316,9 +165,9 @@ class _Driver:
         operands += [self.value(symbol, self.lines) for symbol in step.symbols]
         self.widest = max(self.widest, len(operands))
         for position, operand in enumerate(operands):
-            at = self._emit(self.lines, f"getelementptr i64, ptr %arguments, i64 {position}")
+            at = self.emit(self.lines, f"getelementptr i64, ptr %arguments, i64 {position}")
             self.lines.append(f"  store i64 {operand}, ptr {at}")
-        self._stop_unless_zero(self._emit(self.lines, f"call i32 @{step.kernel.name}(ptr %arguments, ptr %pool)"))
+        self._stop_unless_zero(self.emit(self.lines, f"call i32 @{step.kernel.name}(ptr %arguments, ptr %pool)"))
         if after:
             self.lines += [f"  br label %{after}", f"{after}:"]
 
@@ -332,7 +181,7 @@ class _Driver:
         if not written or any(buffer.bytes.value is not None for buffer in written):
             return ""
         sizes = self.value(total(buffer.bytes for buffer in written), self.lines)
-        test = self._emit(self.lines, f"icmp eq i64 {sizes}, 0")
+        test = self.emit(self.lines, f"icmp eq i64 {sizes}, 0")
         some, after = self.label("some"), self.label("after")
         self.lines += [f"  br i1 {test}, label %{after}, label %{some}", f"{some}:"]
         return after
@@ -358,30 +207,30 @@ class _Driver:
             return self.value(reading.value, self.lines)
         buffer = self.plan.buffer_named[reading.buffer]
         kind = f"i{8 * buffer.dtype.itemsize}"
-        at = self._emit(self.lines, f"getelementptr {kind}, ptr {self.pointer(reading.buffer)}, i64 {reading.element}")
-        value = self._emit(self.lines, f"load {kind}, ptr {at}")
+        at = self.emit(self.lines, f"getelementptr {kind}, ptr {self.pointer(reading.buffer)}, i64 {reading.element}")
+        value = self.emit(self.lines, f"load {kind}, ptr {at}")
         if kind == "i64":
             return value
-        return self._emit(self.lines, f"{'sext' if buffer.dtype.kind == 'signed' else 'zext'} {kind} {value} to i64")
+        return self.emit(self.lines, f"{'sext' if buffer.dtype.kind == 'signed' else 'zext'} {kind} {value} to i64")
 
     def _bind(self, name: str, value: str, number: int) -> None:
         """Give a measured symbol its value, and end the call with error 1424 where its bounds do not allow it."""
         symbol = self.plan.symbol_named[name]
-        at = self._emit(self.lines, f"getelementptr i64, ptr %frame, i64 {self.layout.symbols[name]}")
+        at = self.emit(self.lines, f"getelementptr i64, ptr %frame, i64 {self.layout.symbols[name]}")
         self.lines.append(f"  store i64 {value}, ptr {at}")
-        wrong = [self._emit(self.lines, f"icmp slt i64 {value}, {symbol.lower}")]
+        wrong = [self.emit(self.lines, f"icmp slt i64 {value}, {symbol.lower}")]
         if symbol.upper is not None:
-            wrong.append(self._emit(self.lines, f"icmp sgt i64 {value}, {symbol.upper}"))
+            wrong.append(self.emit(self.lines, f"icmp sgt i64 {value}, {symbol.upper}"))
         if symbol.multiple != 1:
-            rest = self._emit(self.lines, f"srem i64 {value}, {symbol.multiple}")
-            wrong.append(self._emit(self.lines, f"icmp ne i64 {rest}, 0"))
+            rest = self.emit(self.lines, f"srem i64 {value}, {symbol.multiple}")
+            wrong.append(self.emit(self.lines, f"icmp ne i64 {rest}, 0"))
         for test in wrong:
             self._fault(test, 1424, number)
 
     def _check(self, guard: Guard, code: int, number: int) -> None:
         value = self.value(guard.value, self.lines)
         relation = "slt" if guard.relation == "nonnegative" else "ne"
-        self._fault(self._emit(self.lines, f"icmp {relation} i64 {value}, 0"), code, number)
+        self._fault(self.emit(self.lines, f"icmp {relation} i64 {value}, 0"), code, number)
 
     def _fault(self, test: str, code: int, detail: int) -> None:
         """End the call with an error where a test is true."""
@@ -393,10 +242,10 @@ class _Driver:
         """Ask for the memories of some buffers (those that steps allocate)."""
         named = self.plan.buffer_named
         for memory in dict.fromkeys(named[name].memory for name in buffers if needs_allocation(self.plan, named[name])):
-            at = self._emit(self.lines, f"getelementptr i64, ptr %frame, i64 {self.layout.allocator}")
-            function = self._emit(self.lines, f"load ptr, ptr {at}")
+            at = self.emit(self.lines, f"getelementptr i64, ptr %frame, i64 {self.layout.allocator}")
+            function = self.emit(self.lines, f"load ptr, ptr {at}")
             call = f"call i32 {function}(i64 {self.numbers[memory]}, i64 {int(keep)})"
-            self._stop_unless_zero(self._emit(self.lines, call))
+            self._stop_unless_zero(self.emit(self.lines, call))
 
     def _copy(self, source_name: str, target_name: str, count: str = "") -> None:
         bytes_ = self.plan.buffer_named[source_name].bytes
@@ -405,25 +254,25 @@ class _Driver:
         if bytes_.value is not None and bytes_.value <= COPIED_BYTES:
             self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {target}, ptr {source}, i64 {size}, i1 false)")
             return
-        done = self._emit(self.entry, "alloca i64")
+        done = self.emit(self.entry, "alloca i64")
         piece, look, after = self.label("piece"), self.label("look"), self.label("after")
         self.lines += [f"  store i64 0, ptr {done}", f"  br label %{piece}", f"{piece}:"]
-        at = self._emit(self.lines, f"load i64, ptr {done}")
-        left = self._emit(self.lines, f"sub i64 {size}, {at}")
-        few = self._emit(self.lines, f"icmp sle i64 {left}, {COPIED_BYTES}")
-        count = self._emit(self.lines, f"select i1 {few}, i64 {left}, i64 {COPIED_BYTES}")
-        to = self._emit(self.lines, f"getelementptr i8, ptr {target}, i64 {at}")
-        of = self._emit(self.lines, f"getelementptr i8, ptr {source}, i64 {at}")
+        at = self.emit(self.lines, f"load i64, ptr {done}")
+        left = self.emit(self.lines, f"sub i64 {size}, {at}")
+        few = self.emit(self.lines, f"icmp sle i64 {left}, {COPIED_BYTES}")
+        count = self.emit(self.lines, f"select i1 {few}, i64 {left}, i64 {COPIED_BYTES}")
+        to = self.emit(self.lines, f"getelementptr i8, ptr {target}, i64 {at}")
+        of = self.emit(self.lines, f"getelementptr i8, ptr {source}, i64 {at}")
         self.lines.append(f"  call void @llvm.memcpy.p0.p0.i64(ptr {to}, ptr {of}, i64 {count}, i1 false)")
-        following = self._emit(self.lines, f"add i64 {at}, {COPIED_BYTES}")
+        following = self.emit(self.lines, f"add i64 {at}, {COPIED_BYTES}")
         self.lines += [f"  store i64 {following}, ptr {done}", f"  br i1 {few}, label %{after}, label %{look}"]
         self.lines.append(f"{look}:")
         self._poll()
         self.lines += [f"  br label %{piece}", f"{after}:"]
 
     def _truth(self, buffer: str) -> str:
-        value = self._emit(self.lines, f"load i8, ptr {self.pointer(buffer)}")
-        return self._emit(self.lines, f"icmp ne i8 {value}, 0")
+        value = self.emit(self.lines, f"load i8, ptr {self.pointer(buffer)}")
+        return self.emit(self.lines, f"icmp ne i8 {value}, 0")
 
     def _branch(self, step: Branch) -> None:
         test = self._truth(step.predicate)
@@ -436,13 +285,13 @@ class _Driver:
 
     def _repeat(self, step: Repeat) -> None:
         # the counter lives in memory, so that nothing needs to know which block a trip ends in
-        counter = self._emit(self.entry, "alloca i64")
+        counter = self.emit(self.entry, "alloca i64")
         self.lines.append(f"  store i64 0, ptr {counter}")
         head, body, after = self.label("trip"), self.label("body"), self.label("after")
         self.lines += [f"  br label %{head}", f"{head}:"]
-        trip = self._emit(self.lines, f"load i64, ptr {counter}")
+        trip = self.emit(self.lines, f"load i64, ptr {counter}")
         if step.trips is not None:
-            test = self._emit(self.lines, f"icmp slt i64 {trip}, {self.value(step.trips, self.lines)}")
+            test = self.emit(self.lines, f"icmp slt i64 {trip}, {self.value(step.trips, self.lines)}")
             more = self.label("more")
             self.lines += [f"  br i1 {test}, label %{more}, label %{after}", f"{more}:"]
         if step.condition:
@@ -454,5 +303,5 @@ class _Driver:
             self.trips[step.iteration] = trip
         self._steps(step.body)
         self.trips.pop(step.iteration, None)
-        following = self._emit(self.lines, f"add i64 {trip}, 1")
+        following = self.emit(self.lines, f"add i64 {trip}, 1")
         self.lines += [f"  store i64 {following}, ptr {counter}", f"  br label %{head}", f"{after}:"]
