@@ -23,6 +23,22 @@ def load(path: Path) -> tuple[Arrays, Arrays]:
     return given, wanted
 
 
+def keys(value: Any) -> list[set[Any]]:
+    """The keys of each map of a list; nothing for an array."""
+    return [set(one) for one in value if isinstance(one, dict)] if not _is_numeric(value) else []
+
+
+def numbers(value: Any) -> np.ndarray[Any, Any]:
+    """An array as it is; the values of a list of maps, in the order of their keys."""
+    if _is_numeric(value):
+        return np.asarray(value)
+    return np.array([one[key] for one in value for key in sorted(one, key=str)], np.float32)
+
+
+def _is_numeric(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind != "O"
+
+
 def excess(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], noise: float) -> float:
     """The largest difference as a share of what it may be; infinite where shapes or types differ."""
     if found.shape != wanted.shape or found.dtype != wanted.dtype:
@@ -52,9 +68,14 @@ def compared(path: Path, recorded: Path, noise: float) -> dict[str, Any]:
     given, wanted = load(recorded)
     results = executable(**{port.name: given[port.name] for port in executable.inputs})
     names = [port.name for port in executable.outputs]
-    found = dict(zip(names, results, strict=True))
     if set(names) != set(wanted):
-        return {"status": "wrong", "why": f"its outputs are {', '.join(names)}"}
+        text = f"its outputs are {', '.join(names)}, {', '.join(wanted)} are recorded (by an older script?)"
+        return {"status": "wrong", "why": text}
+    found = {name: numbers(result) for name, result in zip(names, results, strict=True)}
+    unlike = [name for name, result in zip(names, results, strict=True) if keys(result) != keys(wanted[name])]
+    if unlike:
+        return {"status": "wrong", "why": f"the maps of {unlike[0]} have other keys"}
+    wanted = {name: numbers(result) for name, result in wanted.items()}
     worst = max((excess(found[name], wanted[name], noise) for name in names), default=0.0)
     alike = all(
         decides_alike(found[name], wanted[name], noise) for name in names if found[name].shape == wanted[name].shape
