@@ -645,6 +645,7 @@ class RandomGraph:
             key = self.constant([self.choices.integer(0, 2**32), 7], dtypes.uint64)
             counter = self.constant([self.choices.integer(0, 2**32)], dtypes.uint64)
             bits = self.builder.apply_one("counter_bits", key, counter, shape=tuple(self.shape(3)), dtype=dtype)
+            self.operators.append("counter_bits")
             mask = self.builder.apply_one(
                 "broadcast_in_dim", self.constant(63, dtype), shape=bits.tensor.shape, broadcast_dimensions=()
             )
