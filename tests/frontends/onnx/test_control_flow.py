@@ -11,7 +11,7 @@ from onnx import GraphProto, ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import tilework
-from tilework.errors import FrontendError
+from tilework.errors import FrontendError, RunError
 
 F, I64, B = TensorProto.FLOAT, TensorProto.INT64, TensorProto.BOOL
 
@@ -97,9 +97,9 @@ SMALL = [
 X = np.array([1.5, -2.0, 0.25], np.float32)
 
 
-def run_powers(most: float, start: bool, limit: float) -> tuple[Any, list[Any]]:
+def run_powers(most: float, start: bool, limit: float, x: Any = None) -> tuple[Any, list[Any]]:
     """The loop as the standard words it (its reference evaluator takes an absent condition to be false)."""
-    value, trip, going = X, 0, start
+    value, trip, going = X if x is None else x, 0, start
     rows: list[Any] = []
     while trip < most and going:
         value = value + value + np.float32(trip)
@@ -128,10 +128,16 @@ def test_a_loop_that_data_end(trips: str, start: str, go: bool) -> None:
     np.testing.assert_array_equal(found[0], run_powers(most, go or start != "in_start", 100)[0])
 
 
-def test_rows_of_unknown_number_are_refused() -> None:
-    with pytest.raises(FrontendError, match="scan outputs") as caught:
-        tilework.compile(powers("five", "", SMALL, rows=True))
-    assert caught.value.code == 1126
+@pytest.mark.parametrize("trips", ["five", "in_trips", ""])
+def test_rows_whose_number_data_decide(trips: str) -> None:
+    given = {"in_trips": np.array(2)} if trips == "in_trips" else {}
+    executable = tilework.compile(powers(trips, "", SMALL, rows=True))
+    most = {"": np.inf, "five": 5, "in_trips": 2}[trips]
+    for x in (X, X * 100, X / 16):
+        value, rows = run_powers(most, True, 100, x)
+        found = executable(x=x, **given)
+        np.testing.assert_array_equal(found[0], value)
+        np.testing.assert_array_equal(found[1], np.stack(rows))
 
 
 @pytest.mark.parametrize("back", [0, 1])
@@ -155,10 +161,31 @@ def test_scan(back: int) -> None:
     np.testing.assert_allclose(found[1], np.stack(rows, 1), rtol=1e-5, atol=1e-6)
 
 
-def test_faults_inside_are_named() -> None:
-    then = helper.make_graph([helper.make_node("Concat", ["x", "q"], ["t"], axis=7)], "then", [], [info("t", F, None)])
-    other = helper.make_graph([helper.make_node("Neg", ["x"], ["e"])], "else", [], [info("e", F, None)])
-    node = helper.make_node("If", ["p"], ["y"], then_branch=then, else_branch=other)
+def concatenations(first: bool, second: bool) -> ModelProto:
+    """An `If` with a branch or two that cannot be: there is no axis 7."""
+    names = ("then", "else")
+    graphs = [
+        helper.make_graph(
+            [helper.make_node("Concat", "xq", [name], axis=7) if wrong else helper.make_node("Neg", "x", [name])],
+            name, [], [info(name, F, None)],
+        )
+        for name, wrong in zip(names, (first, second), strict=True)
+    ]  # fmt: skip
+    node = helper.make_node("If", ["p"], ["y"], then_branch=graphs[0], else_branch=graphs[1])
     inputs = [info("p", B), info("x", F, 3), info("q", F, 3)]
+    return whole(helper.make_graph([node], "g", inputs, [info("y", F, None)]))
+
+
+def test_faults_inside_are_named() -> None:
     with pytest.raises(FrontendError, match="Concat"):
-        tilework.compile(whole(helper.make_graph([node], "g", inputs, [info("y", F, None)])))
+        tilework.compile(concatenations(True, True))
+
+
+@pytest.mark.parametrize("wrong", [True, False])
+def test_a_branch_that_does_not_fit_is_an_error_where_it_runs(wrong: bool) -> None:
+    executable = tilework.compile(concatenations(wrong, not wrong))
+    x = np.arange(3, dtype=np.float32)
+    np.testing.assert_array_equal(executable(np.array(not wrong), x, x)[0], -x)
+    with pytest.raises(RunError, match="Concat") as caught:
+        executable(np.array(wrong), x, x)
+    assert caught.value.code == 1804
