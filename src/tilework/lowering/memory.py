@@ -13,8 +13,10 @@ from tilework.dims import Dim, Loaded
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
 from tilework.lowering import conversions
+from tilework.lowering.builder import Scope
 from tilework.lowering.cells import Cells
 from tilework.lowering.indices import Indices, Resolved
+from tilework.lowering.lane_patterns import chunks, in_order, offsets_by_lane, without_clamps
 from tilework.lowering.registers import Block, Branch, Instruction, Value
 from tilework.lowering.state import State, memory_kind, register_kind
 
@@ -201,9 +203,84 @@ class Memory:
             return self.reverse(value) if found.lane == -1 else value
         if 2 <= found.lane <= CLOSEST and not found.vector and mask is None and fine is None:
             return self._strided(name, found, (kind, size, epoch), facts.inside)
-        base, offsets, mask = self._scattered(name, found, fine, mask, width)
-        depth = self.state.load_depth(name, max(base.depth, offsets.depth, mask.depth), safe=facts.inside)
-        return builder.pure("gather", kind, width, (base, offsets, mask), (size, name, epoch), depth)
+        if found.vector and mask is None and fine is None:
+            near = self._near(name, index, found, (kind, size, epoch), facts.inside)
+            if near is not None:
+                return near
+        return self._gathered(name, found, (fine, mask), (kind, size, epoch), facts.inside)
+
+    def _gathered(
+        self, name: str, found: Resolved, conditions: tuple[Value | None, Value | None], extra: tuple[str, int, int],
+        inside: bool,
+    ) -> Value:  # fmt: skip
+        """Each lane's element fetched on its own, where the conditions (a scalar one, and one a lane) hold."""
+        kind, size, epoch = extra
+        assert self.state.lane is not None
+        width = self.state.lane.width
+        base, offsets, mask = self._scattered(name, found, *conditions, width)
+        depth = self.state.load_depth(name, max(base.depth, offsets.depth, mask.depth), safe=inside)
+        return self.state.builder.pure("gather", kind, width, (base, offsets, mask), (size, name, epoch), depth)
+
+    def _near(
+        self, name: str, index: tuple[Dim, ...], found: Resolved, extra: tuple[str, int, int], inside: bool
+    ) -> Value | None:
+        """Lanes that lie near each other in a known order: a few vectors and shuffles. Where minima and maxima keep the
+        index inside, that is decided for all lanes at once. None where it is no such index.
+        """
+        lane, builder = self.state.lane, self.state.builder
+        assert lane is not None
+        offsets = offsets_by_lane(found, lane.variable, lane.width)
+        if offsets is not None:
+            return self._ordered(name, found, offsets, extra, inside)
+        plain, rooms = without_clamps(index, lane.variable)
+        if not rooms:
+            return None
+        free = self.indices.resolve(self._find_facts(name, plain).flat)
+        offsets = offsets_by_lane(free, lane.variable, lane.width)
+        condition: Value | None = None
+        for room in rooms:
+            here = self.indices.resolve(room)
+            steps = offsets_by_lane(here, lane.variable, lane.width)
+            if steps is None:
+                return None
+            least = builder.add(self.indices.scalar(here), builder.integer(min(steps)))
+            condition = builder.both(condition, builder.compare("sge", least, builder.integer(0)))
+        if offsets is None or condition is None or condition.constant is False:
+            return None
+        key = ("near", name, id(found), extra[2])
+        known = builder.known(key)
+        if known is not None:
+            return known
+        scopes = [Scope(branch=True), Scope(branch=True)]
+        builder.scopes.append(scopes[0])
+        near = self._ordered(name, free, offsets, extra, False)
+        builder.scopes[-1] = scopes[1]
+        far = self._gathered(name, found, (None, None), extra, False)
+        builder.scopes.pop()
+        if near is None:
+            return None
+        merged = builder.fresh(near.kind, near.lanes)
+        item = Branch(condition, scopes[0].block, scopes[1].block)
+        item.merged.append((merged, near, far))
+        builder.scopes[-1].block.items.append(item)
+        return builder.keep(key, merged)
+
+    def _ordered(
+        self, name: str, found: Resolved, offsets: tuple[int, ...], extra: tuple[str, int, int], inside: bool
+    ) -> Value | None:
+        """Elements at known offsets from the scalar part, read in at most `CLOSEST` vectors."""
+        kind, size, epoch = extra
+        builder = self.state.builder
+        count, starts = chunks(offsets, len(offsets))
+        if len(starts) > CLOSEST:
+            return None
+        parts: list[Value] = []
+        for start in starts:
+            pointer = self.address(name, found, start)
+            depth = self.state.load_depth(name, pointer.depth, safe=inside)
+            lanes = 0 if count == 1 else count
+            parts.append(builder.pure("load", kind, lanes, (pointer,), (size, name, False, epoch), depth))
+        return in_order(builder, parts, starts, offsets) if count > 1 else builder.wide(parts[0], len(offsets))
 
     def _strided(self, name: str, found: Resolved, extra: tuple[str, int, int], inside: bool) -> Value:
         """Every so many elements, all of which exist: whole vectors that end with the last, and shuffles."""

@@ -11,7 +11,7 @@ import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from tilework.dims import Bound, Dim, FloorDiv, Mod, Monomial, dim, product
+from tilework.dims import Bound, Dim, Extreme, FloorDiv, Mod, Monomial, dim, product
 from tilework.loops.expressions import Load, walk
 from tilework.loops.program import AsyncCopy, Compute, Loop, LoopProgram, Node, Prefetch, Storage, path, statements
 from tilework.loops.program import walk as walk_tree
@@ -109,9 +109,12 @@ def side_of(entries: Sequence[Dim], inside: Mapping[str, Dim], extent: Dim, clam
         a, b = inner.bounds(bounds)
         starts.add(Dim(outer.terms, 0))
         low, high = min(low, a + outer.constant), max(high, b + outer.constant)
-    if len(starts) != 1 or math.isinf(low) or math.isinf(high):
+    if len(starts) != 1:
         return None
     start = starts.pop()
+    if math.isinf(low) or math.isinf(high):
+        # what a minimum or maximum keeps inside a buffer of symbolic extent may be anywhere in it
+        return Side(dim(0), extent) if not start.terms and any(map(_is_clamped, entries)) else None
     known = extent.value
     if clamp and known is not None and not start.terms:
         # elements outside the buffer are never there: whoever walks over them is guarded
@@ -119,6 +122,10 @@ def side_of(entries: Sequence[Dim], inside: Mapping[str, Dim], extent: Dim, clam
         if high < low:
             low, high = 0, 0
     return Side(start + int(low), dim(int(high - low) + 1))
+
+
+def _is_clamped(entry: Dim) -> bool:
+    return any(isinstance(atom, Extreme) for monomial, _ in entry.terms for atom in monomial)
 
 
 def _walks_whole(entry: Dim, inside: Mapping[str, Dim], extent: Dim) -> bool:
@@ -136,7 +143,7 @@ def _apart(entry: Dim, inside: Mapping[str, Dim]) -> tuple[Dim, Dim] | None:
             return None  # the place depends on data
         if not names & inside.keys():
             outer.append((monomial, coefficient))
-        elif names <= inside.keys() and all(isinstance(atom, (str, FloorDiv, Mod)) for atom in monomial):
+        elif names <= inside.keys() and all(isinstance(atom, (str, FloorDiv, Mod, Extreme)) for atom in monomial):
             inner.append((monomial, coefficient))
         else:
             return None

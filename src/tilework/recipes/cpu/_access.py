@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilework.dims import Dim, dim
+from tilework.dims import Atom, Dim, Extreme, FloorDiv, dim
 from tilework.layout import Layout, permuted
 from tilework.loops.expressions import Load
 from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, statements
@@ -31,6 +31,37 @@ def step_along(address: Dim, variable: str) -> int | None:
     if not address.affine_in({variable}):
         return None
     return address.coefficient(variable) or None
+
+
+def divides_along(address: Dim, variable: str, lanes: int) -> bool:
+    """Whether neighbouring lanes read elements near each other because a loop is divided: x[i // 2], at an edge kept
+    inside by a minimum or maximum. The lanes have to be a multiple of the divisor: all vectors are alike then.
+    """
+    divided = False
+    for monomial, coefficient in address.terms:
+        atoms = [atom for atom in monomial if variable in dim_of(atom).names()]
+        if not atoms or atoms == [variable]:
+            continue
+        if len(monomial) > 1 or coefficient != 1:
+            return False
+        (atom,) = atoms
+        if isinstance(atom, Extreme):
+            moving = [argument for argument in atom.arguments if variable in argument.names()]
+            if len(moving) != 1 or not divides_along(moving[0], variable, lanes):
+                return False
+        elif isinstance(atom, FloorDiv):
+            by = atom.denominator.value
+            if by is None or lanes % by or not 0 < atom.numerator.coefficient(variable) <= by:
+                return False
+        else:
+            return False
+        divided = True
+    return divided
+
+
+def dim_of(atom: Atom) -> Dim:
+    """An atom as a dim."""
+    return Dim((((atom,), 1),))
 
 
 def reduced_by(statement: Compute, around: tuple[Loop, ...]) -> frozenset[str]:

@@ -6,7 +6,15 @@ from tilework.loops.expressions import Call, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Compute, Loop
 from tilework.lowering.memory import CLOSEST
-from tilework.recipes.cpu._access import addresses, flat_address, loads_of, packed_layout, reduced_by, step_along
+from tilework.recipes.cpu._access import (
+    addresses,
+    divides_along,
+    flat_address,
+    loads_of,
+    packed_layout,
+    reduced_by,
+    step_along,
+)
 from tilework.schedule.schedule import Schedule
 
 _WORTH = 6
@@ -25,14 +33,16 @@ def best_lanes(
 ) -> str | None:
     """The loop to vectorise: the one whose lanes cost least, inner loops first among equals; None where none will do.
 
-    A load costs nothing where neighbouring lanes read neighbouring elements, or all the same one; a constant can be
-    stored so that they do, a `copyable` operand copied. Results cost less where a reduction writes each of them once.
+    A load costs nothing where neighbouring lanes read neighbouring elements, or all the same one, or some the same one;
+    a constant can be stored so that they do, a `copyable` operand copied. Results cost less where a reduction writes
+    each of them once.
     """
     if any(load for target in found.targets for entry in target.index for load in entry.loads()):
         return None
     program = schedule.program
     stores, _ = addresses(program, found)
     reduces = bool(reduced_by(found, around))
+    lanes = (schedule.machine.vector_bits if schedule.machine is not None else 128) // 32
     best: tuple[int, bool, int] | None = None
     chosen: str | None = None
     for position, loop in enumerate(around):
@@ -40,7 +50,10 @@ def best_lanes(
             continue
         cost = 0
         for load in loads_of(found):
-            step = step_along(flat_address(program.buffers[load.buffer], load.index), loop.variable)
+            address = flat_address(program.buffers[load.buffer], load.index)
+            step = step_along(address, loop.variable)
+            if step is None and divides_along(address, loop.variable, lanes):
+                continue
             if step not in (0, 1) and packed_layout(program, load, loop.variable, packable) is None:
                 near = step is not None and 2 <= step <= CLOSEST
                 cost += 1 if near or packed_layout(program, load, loop.variable, copyable) is not None else 2
