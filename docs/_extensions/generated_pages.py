@@ -1,4 +1,4 @@
-"""Pages made from the source: error codes, environment variables, primitives of schedules, modules of every folder."""
+"""Pages made from the source: errors, environment variables, primitives, ONNX operators, modules of every folder."""
 
 from __future__ import annotations
 
@@ -134,10 +134,18 @@ def module_pages() -> list[str]:
     return ["modules", *written]
 
 
+def operator_page() -> list[str]:
+    """Write the page of the ONNX operators."""
+    from operator_coverage import page  # beside this file, on Sphinx's path
+
+    write("onnx-operators", page())
+    return ["onnx-operators"]
+
+
 def generate(app: Sphinx) -> None:
     """Write every page, and take away pages of an earlier build that nothing stands behind any more."""
     del app
-    wanted = {*error_pages(), *environment_page(), *primitive_page(), *module_pages()}
+    wanted = {*error_pages(), *environment_page(), *primitive_page(), *operator_page(), *module_pages()}
     for path in GENERATED.rglob("*.md"):
         if path.relative_to(GENERATED).with_suffix("").as_posix() not in wanted:
             path.unlink()

@@ -12,7 +12,7 @@ from tilework.compiler.compile import compile_graph
 from tilework.compiler.options import CompileOptions
 from tilework.errors import FrontendError
 from tilework.frontends.onnx.black_boxes import FUNCTIONS
-from tilework.frontends.onnx.importer import import_model, input_types
+from tilework.frontends.onnx.importer import Check, import_model, input_types
 from tilework.frontends.onnx.source import Source
 from tilework.graph.graph import Array
 from tilework.graph.types import TensorType
@@ -30,15 +30,16 @@ def compile_model(
     shapes: Mapping[str, Sequence[int]] | None,
     options: CompileOptions,
     context: Context | None,
+    check: Check = "auto",
 ) -> Executable | PerShape:
-    """Compile a model. Arguments and errors as `tilework.compile`."""
+    """Compile a model. Arguments and errors as `tilework.compile`; `check` as for `import_model`."""
 
     def compile_for(exact: Mapping[str, Sequence[int]], values: Mapping[str, Array]) -> Executable:
-        graph = import_model(source, {**exact, **(shapes or {})}, values=values)
+        graph = import_model(source, {**exact, **(shapes or {})}, check=check, values=values)
         return compile_graph(graph, options, context, FUNCTIONS)
 
     try:
-        graph = import_model(source, shapes)
+        graph = import_model(source, shapes, check=check)
     except FrontendError as error:
         if not error.faults or any(fault.code not in _ON_SIZES for fault in error.faults):
             raise
