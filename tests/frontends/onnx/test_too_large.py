@@ -83,3 +83,15 @@ def test_a_graph_of_ones_own() -> None:
     with pytest.raises(VerificationError, match="65 dimensions") as caught:
         tilework.compile(builder.build([y]))
     assert caught.value.code == 1213
+
+
+@pytest.mark.parametrize(("operator", "shape", "sizes"), [
+    ("Tile", (0,), [2**59]), ("Tile", (3, 0), [2**59, 1]), ("Tile", ("n",), [2**59]), ("Tile", ("n", 3), [1, 2**50]),
+    ("Expand", (1, 0), [2**59, 0]), ("Expand", (1, "n"), [2**50, 1]),
+])  # fmt: skip
+def test_nothing_many_times_is_no_work(operator: str, shape: tuple[int | str, ...], sizes: list[int]) -> None:
+    node = helper.make_node(operator, ["x", "sizes"], ["y"])
+    proto = model([node], {"x": (np.float32, shape)}, ["y"], {"sizes": np.array(sizes, np.int64)})
+    x = np.zeros([extent if isinstance(extent, int) else 0 for extent in shape], np.float32)
+    (found,) = tilework.compile(proto)(x)
+    assert found.size == 0
