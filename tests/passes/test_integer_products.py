@@ -205,3 +205,68 @@ def test_strict_numerics_keep_the_graph_as_written() -> None:
         compiled = compile_graph(graph, CompileOptions(numerics=level))  # type: ignore[arg-type]
         told = [operator for region in compiled.explain().regions for operator in region.operators]
         assert (told.index("dot_general") < told.index("multiply")) is wanted
+
+
+# -- chains: with scales that are powers of two nothing is rounded on the way, every bit stays -------------------------
+def requantised(b: GraphBuilder, x: Value, zero: int, scale: float) -> Value:
+    """A value as it is after it has been quantised."""
+    return dequantised(b, quantised(b, x, zero, scale), np.uint8(zero), scale)
+
+
+def layer(b: GraphBuilder, random: np.random.Generator, x: Value, features: int, groups: int = 1) -> Value:
+    channels = x.tensor.shape[1].constant
+    weights = random.integers(-3, 4, (features, channels // groups, 3, 3)).astype(np.int8)
+    weight = dequantised(b, b.constant(weights), np.int8(0), 0.25)
+    found = b.apply("convolution", x, weight, padding=((1, 1), (1, 1)), feature_group_count=groups)
+    bias = b.constant(random.integers(-9, 10, (1, features, 1, 1)).astype(np.int32))
+    return b.apply("add", found, dequantised(b, bias, np.int32(0), 0.125))
+
+
+def pool(b: GraphBuilder, x: Value, size: int, pads: int) -> Value:
+    return b.apply(
+        "reduce_window", x, window_dimensions=(1, 1, size, size), window_strides=(1, 1, 2, 2),
+        padding=((0, 0), (0, 0), (pads, pads), (pads, pads)), reducer="maximum",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_chains_keep_every_bit(seed: int) -> None:
+    random = np.random.default_rng(seed)
+    b = GraphBuilder("g", [Symbol("n")])
+    x = b.input("x", F32, "n", int(random.choice([1, 3, 4])), 9, 8)
+    first = requantised(b, x, 128, 0.5)
+    y = b.apply("maximum", layer(b, random, first, 8), b.constant(0.0, dtype=F32))
+    y = requantised(b, y, 0, 1.0)
+    y = requantised(b, pool(b, y, int(random.choice([2, 3])), int(random.integers(0, 2))), 0, 1.0)
+    other = requantised(b, layer(b, random, y, 8, groups=int(random.choice([1, 8]))), 7, 2.0)
+    y = requantised(b, b.apply("add", y, other), 3, 2.0)  # a shortcut
+    gate = b.apply("reduce", y, dimensions=(2, 3), reducer="maximum", keep_dimensions=True)
+    y = requantised(b, b.apply("multiply", y, gate), 3, 64.0)
+    y = b.apply("concatenate", y, other, dimension=1) if seed % 2 else y
+    y = requantised(b, y, 3, 64.0)
+    total = b.apply("reduce", layer(b, random, y, 5), dimensions=(2, 3), reducer="sum", keep_dimensions=False)
+    graph = b.build([total, y])
+    verify(graph)
+    found = rewritten(graph)
+    assert has_narrow_product(found, "convolution")
+    array = (random.integers(-200, 200, (2, x.tensor.shape[1].constant, 9, 8)) / 4).astype(np.float32)
+    wanted = interpret(graph, [array], {"n": 2})
+    for results in (interpret(found, [array], {"n": 2}), compile_graph(graph)(array)):
+        for one, other_one in zip(results, wanted, strict=True):
+            np.testing.assert_array_equal(one, other_one)
+    if seed % 2 == 0:
+        kinds = [found.values[node.inputs[0]].tensor.dtype for node in found.nodes if node.operator == "reduce_window"]
+        assert U8 in kinds  # the maxima of the integers
+
+
+def test_windows_in_the_padding_are_no_maxima_of_integers() -> None:
+    """A window that holds nothing gives minus infinity, which no integer stands for."""
+    b = GraphBuilder("g")
+    x = dequantised(b, b.input("x", U8, 1, 2, 4, 4), np.uint8(0), 1.0)
+    y = quantised(b, pool(b, x, 2, 3), 0, 1.0)
+    weights = dequantised(b, b.constant(np.ones((1, 2, 1, 1), np.int8)), np.int8(0), 1.0)
+    graph = b.build([b.apply("convolution", dequantised(b, y, np.uint8(0), 1.0), weights)])
+    array = np.random.default_rng(0).integers(0, 9, (1, 2, 4, 4)).astype(np.uint8)
+    (wanted,) = interpret(graph, [array], {})
+    for (result,) in (interpret(rewritten(graph), [array], {}), compile_graph(graph)(array)):
+        np.testing.assert_array_equal(result, wanted)

@@ -16,19 +16,18 @@ maxima of windows are taken of the integers, and a value that is quantised as it
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import ClassVar, TypeVar
+from typing import ClassVar
 
 import numpy as np
 
-from tilework.dims import Dim, dim, product
+from tilework.dims import dim, product
 from tilework.dtypes import float32, int32, integer_range
-from tilework.graph.graph import Array, Graph, Node, Value
+from tilework.graph.graph import Array, Attribute, Graph, Node, Value
 from tilework.ops._attributes import integers_of, padding_of
 from tilework.passes._channels_last import ChannelsLast, order, turned
 from tilework.passes._dequantised import Dequantised, Matcher
 from tilework.passes._growing import Growing
-
-_T = TypeVar("_T")
+from tilework.passes._product_sides import Side, along, fits, placed
 
 _PRODUCTS = ("convolution", "dot_general")
 _ROUNDING = 2.5e-7
@@ -65,12 +64,13 @@ class IntegerProducts:
         found = _Rewriter(graph)
         for node in graph.nodes:
             found.visit(node)
-        return found.growing.built() if found.sums else graph
+        return found.growing.built() if found.changed else graph
 
 
 class _Rewriter:
     def __init__(self, graph: Graph) -> None:
         self.growing = Growing(graph)
+        self.changed = False
         self.sums: dict[str, _Sum] = {}
         self._selected: dict[str, Dequantised] = {}
         """Maxima of dequantised values, as the maxima of the integers."""
@@ -82,11 +82,17 @@ class _Rewriter:
         self.growing.location = node.location
         plain = not node.black_box and not node.subgraphs
         found = self._sum(node) if plain else None
+        self.changed = self.changed or found is not None
         if found is not None:
             self.sums[node.output.name] = found
             if node.operator != "maximum":
                 self._emit(found, node.output)
                 return
+        integers = self._integers(node) if plain and node.operator == "convolution" else None
+        if integers is not None:
+            self.changed = True
+            self._twins.put(integers, node.output)
+            return
         same = self._unchanged(node) if plain else None
         if same is not None:
             if self._twins.has(same.name):
@@ -287,44 +293,54 @@ class _Rewriter:
         if weights is None or np.any(kernel.zero) or image.scale.size != 1 or image.zero.size != 1:
             return None
         taps = tuple(kernels[1:])
-        scale = _along(kernel.scale, rank, kernels[0])
-        if scale is None or not _fits(product(kernel.value.tensor.shape[d] for d in taps)):
+        scale = along(kernel.scale, rank, kernels[0])
+        if scale is None or not fits(product(kernel.value.tensor.shape[d] for d in taps)):
             return None
-        attributes = dict(node.attributes)
-        offset = np.zeros((), np.int32)
-        value, zero = image.value, image.zero.reshape(())
-        last = inputs == kernels == outputs == places
-        weight = kernel.value
-        if last:
-            value = self._twins.of(value)
-            weight = self.growing.constant(weights.transpose(order(rank)), f"{weight.name}.turned")
-            inputs = tuple(order(rank).index(d) for d in places)
-            attributes.update((f"{side}_dimensions", inputs) for side in ("input", "kernel", "output"))
+        offset, zero, last = np.zeros((), np.int32), image.zero.reshape(()), inputs == kernels == outputs == places
         if zero != 0:
-            low, high = integer_range(value.tensor.dtype)
+            low, high = integer_range(image.value.tensor.dtype)
             if not low <= zero <= high:
                 return None
             total = weights.astype(np.int64).sum(taps) * -int(zero)
-            offset = _placed(total.astype(np.int32), rank, outputs[1])
-        if zero != 0 or last:
-            padding, spread = padding_of(attributes, "padding", rank - 2), attributes.pop("lhs_dilation", ())
-            value = self._padded(value, zero, inputs, padding, spread if isinstance(spread, tuple) else ())
-            attributes["padding"] = ((dim(0), dim(0)),) * (rank - 2)
-        found = self.growing.apply("convolution", value, weight, like=attributes)
+            offset = placed(total.astype(np.int32), rank, outputs[1])
+        if last:
+            found = self._with_channels_last(node, image.value, weights, zero)
+        else:
+            value, attributes = image.value, dict(node.attributes)
+            if zero != 0:
+                value = self._padded(value, zero, inputs, attributes)
+            found = self.growing.apply("convolution", value, kernel.value, like=attributes)
         factor = image.scale.reshape(()) * scale
-        return _Sum(found, offset, _placed(factor, rank, outputs[1]) if factor.ndim else factor, last=last)
+        return _Sum(found, offset, placed(factor, rank, outputs[1]) if factor.ndim else factor, last=last)
 
-    def _padded(
-        self, value: Value, zero: Array, inputs: tuple[int, ...], padding: tuple[tuple[Dim, Dim], ...],
-        spread: tuple[object, ...],
-    ) -> Value:  # fmt: skip
-        """The image with its zero point where a convolution has nothing."""
+    def _integers(self, node: Node) -> Value | None:
+        """A convolution of 8-bit integers with weights that are known, with channels last."""
+        image, kernel = (self.growing.values[name] for name in node.inputs)
+        weights, places = self._match.constant(kernel.name), tuple(range(image.tensor.rank))
+        named = [integers_of(node.attributes, f"{side}_dimensions", places) for side in ("input", "kernel", "output")]
+        if weights is None or any(dimensions != places for dimensions in named):
+            return None
+        if not all(value.tensor.dtype.is_integer and value.tensor.dtype.bits == 8 for value in (image, kernel)):
+            return None
+        return self._with_channels_last(node, image, weights, np.zeros((), np.int32))
+
+    def _with_channels_last(self, node: Node, image: Value, weights: Array, zero: Array) -> Value:
+        rank, attributes = image.tensor.rank, dict(node.attributes)
+        inputs = tuple(order(rank).index(d) for d in range(rank))
+        attributes.update((f"{side}_dimensions", inputs) for side in ("input", "kernel", "output"))
+        kernel = self.growing.constant(weights.transpose(order(rank)), f"{node.output.name}.weights")
+        value = self._padded(self._twins.of(image), zero, inputs, attributes)
+        return self.growing.apply("convolution", value, kernel, like=attributes)
+
+    def _padded(self, value: Value, zero: Array, inputs: tuple[int, ...], attributes: dict[str, Attribute]) -> Value:
+        """The image with its zero point where a convolution has nothing; the attributes lose what is done by that."""
         rank = value.tensor.rank
         low, high, inside = [dim(0)] * rank, [dim(0)] * rank, [0] * rank
-        for n, (before, after) in enumerate(padding):
-            low[inputs[n + 2]], high[inputs[n + 2]] = before, after
-            step = spread[n] if spread else 1
-            inside[inputs[n + 2]] = (int(step) if isinstance(step, (int, Dim)) else 1) - 1
+        spread = integers_of(attributes, "lhs_dilation", (1,) * (rank - 2))
+        for n, (before, after) in enumerate(padding_of(attributes, "padding", rank - 2)):
+            low[inputs[n + 2]], high[inputs[n + 2]], inside[inputs[n + 2]] = before, after, spread[n] - 1
+        attributes["padding"] = ((dim(0), dim(0)),) * (rank - 2)
+        attributes.pop("lhs_dilation", None)
         if all(entry == 0 for entry in (*low, *high, *inside)):
             return value
         fill = self.growing.constant(zero.astype(value.tensor.dtype.numpy), f"{value.name}.fill")
@@ -337,10 +353,10 @@ class _Rewriter:
         sides = self._sides(node)
         if sides is None:
             return None
-        roles = [_Side.of(node, name, side) for name, side in zip(("lhs", "rhs"), sides, strict=True)]
+        roles = [Side.of(node, name, side) for name, side in zip(("lhs", "rhs"), sides, strict=True)]
         contracted = [side.value.tensor.shape[d] for d in roles[0].contracting for side in sides[:1]]
         depth = product(contracted)
-        if not contracted or not _fits(depth) or any(np.size(side.zero) != 1 for side in sides):
+        if not contracted or not fits(depth) or any(np.size(side.zero) != 1 for side in sides):
             return None
         scales = [role.moved(role.side.scale, roles) for role in roles]
         if scales[0] is None or scales[1] is None:
@@ -362,7 +378,7 @@ class _Rewriter:
         offset = offset + zeros[0] * zeros[1] * int(depth)
         return _Sum(total, offset.astype(np.int32), scales[0] * scales[1])
 
-    def _less(self, total: Value, zero: int, other: _Side, roles: list[_Side]) -> Value:
+    def _less(self, total: Value, zero: int, other: Side, roles: list[Side]) -> Value:
         """The total less a zero point times the sums of the other operand."""
         grow = self.growing
         wide = grow.apply("convert", other.side.value, dtype=int32)
@@ -380,60 +396,3 @@ class _Rewriter:
         if found is None:
             found = next((c.array for c in self.growing.constants if c.name == value.name), None)
         return found
-
-
-@dataclass(frozen=True)
-class _Side:
-    """An operand of a matrix product, and what its dimensions are for."""
-
-    side: Dequantised
-    first: bool
-    batch: tuple[int, ...]
-    free: tuple[int, ...]
-    contracting: tuple[int, ...]
-
-    @staticmethod
-    def of(node: Node, name: str, side: Dequantised) -> _Side:
-        batch = integers_of(node.attributes, f"{name}_batching_dimensions")
-        contracting = integers_of(node.attributes, f"{name}_contracting_dimensions")
-        free = tuple(d for d in range(side.value.tensor.rank) if d not in {*batch, *contracting})
-        return _Side(side, name == "lhs", batch, free, contracting)
-
-    def moved(self, array: Array, roles: list[_Side]) -> Array | None:
-        """What broadcasts against the operand, as it broadcasts against the product; None where it differs along what
-        is contracted.
-        """
-        if array.size == 1:
-            return array.reshape(())
-        whole = array.reshape(
-            (1,) * (len(self.batch) + len(self.free) + len(self.contracting) - array.ndim) + array.shape
-        )
-        if any(whole.shape[d] != 1 for d in self.contracting):
-            return None
-        turned = whole.transpose(*self.batch, *self.free, *self.contracting)
-        kept = list(turned.shape[: len(self.batch) + len(self.free)])
-        return turned.reshape(self.spread(kept, 1, roles))
-
-    def spread(self, shape: list[_T], one: _T, roles: list[_Side]) -> tuple[_T, ...]:
-        """Extents of batch and free dimensions among those of the product, where the other's are 1."""
-        other = roles[1] if self.first else roles[0]
-        batch, free, ones = shape[: len(self.batch)], shape[len(self.batch) :], [one] * len(other.free)
-        return (*batch, *free, *ones) if self.first else (*batch, *ones, *free)
-
-
-def _fits(count: Dim) -> bool:
-    """Whether sums of that many products of 9-bit integers stay within 31 bits."""
-    return count.is_constant and int(count) * 255 * 255 < 2**31
-
-
-def _along(array: Array, rank: int, axis: int) -> Array | None:
-    """What broadcasts against a tensor as one number, or as one for each element of an axis; None for anything else."""
-    if array.size == 1:
-        return array.reshape(())
-    whole = array.reshape((1,) * (rank - array.ndim) + array.shape)
-    return array.reshape(-1) if whole.shape[axis] == array.size else None
-
-
-def _placed(array: Array, rank: int, axis: int) -> Array:
-    """One number for each element of an axis, so that it broadcasts."""
-    return array.reshape([-1 if d == axis else 1 for d in range(rank)])

@@ -7,8 +7,7 @@ in float32, rounds to nearest even, and adds the zero point, as ONNX Runtime doe
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -21,9 +20,6 @@ from tilework.frontends.onnx.node import OnnxNode, element
 from tilework.frontends.onnx.operand import Operand, from_array
 from tilework.frontends.onnx.unify import equal
 from tilework.graph.graph import Array, Value
-
-Sum: TypeAlias = Callable[[Value], Value]
-"""Sums an operand, as int32, over what is contracted; the result broadcasts against the product."""
 
 
 # -- scales and zero points --------------------------------------------------------------------------------------------
@@ -133,39 +129,35 @@ def centred(value: Operand, zero: Operand | None) -> tuple[Operand, Operand | No
     return from_array(value.name, found.astype(np.int8)), None
 
 
-def without_zero_points(
-    emit: Emitter, total: Value, left: tuple[Value, Value | None, Sum], right: tuple[Value, Value | None, Sum],
-    count: Value,
-) -> Value:  # fmt: skip
-    """Sums of (a - p) * (b - q) from the sums of a * b: less p times the sums of b, less q times the sums of a, and
-    p * q for each of the `count` products. Each side gives its values, its zero point (None: 0) and how it is summed.
-    """
-    (a, p, sum_left), (b, q, sum_right) = left, right
-    wide = [None if zero is None else emit.convert(zero, dtypes.int32) for zero in (p, q)]
-    for value, zero, over in ((b, wide[0], sum_right), (a, wide[1], sum_left)):
-        if zero is not None:
-            total = emit.apply("subtract", total, emit.apply("multiply", zero, over(emit.convert(value, dtypes.int32))))
-    if wide[0] is not None and wide[1] is not None:
-        both = emit.apply("multiply", wide[0], wide[1])
-        total = emit.apply("add", total, emit.apply("multiply", both, count))
-    return total
+def sums(emit: Emitter, value: Value, axes: Sequence[int]) -> Value:
+    """Sums of an operand along some dimensions (which stay, with one element), as int32; known ones are constants."""
+    array, around = None, emit
+    while array is None and around is not None:
+        array, around = around.builder.constant_value(value), around.around
+    if array is not None:
+        return emit.constant(array.sum(tuple(axes), dtype=np.int32, keepdims=True))
+    return emit.reduce(emit.convert(value, dtypes.int32), axes, "sum")
 
 
 def matrix_product(emit: Emitter, a: Value, p: Value | None, b: Value, q: Value | None) -> Value:
-    """`numpy.matmul` of (a - p) and (b - q), 8 bits each, as int32. Zero points are scalars, or broadcast against rows
-    of a ([..., M, 1]) and columns of b ([..., 1, N]).
+    """`numpy.matmul` of (a - p) and (b - q), 8 bits each, as int32: the product of a and b, less p times the sums of b,
+    less q times the sums of a, and p q for each product. Zero points are scalars, or broadcast against rows of a
+    ([..., M, 1]) and columns of b ([..., 1, N]).
     """
     if a.tensor.rank == 0 or b.tensor.rank == 0:
         raise NodeFault(1119, "an operand of a matrix product has no dimensions")
     one_a, one_b = a.tensor.rank == 1, b.tensor.rank == 1
     a = emit.expand_dims(a, [0]) if one_a else a
     b = emit.expand_dims(b, [1]) if one_b else b
-    depth = emit.extent(a.tensor.shape[-1], dtypes.int32)
-    found = without_zero_points(
-        emit, emit.matmul(a, b),
-        (a, p, lambda wide: emit.reduce(wide, (wide.tensor.rank - 1,), "sum")),
-        (b, q, lambda wide: emit.reduce(wide, (wide.tensor.rank - 2,), "sum")), depth,
-    )  # fmt: skip
+    found = emit.matmul(a, b)
+    wide = [None if zero is None else emit.convert(zero, dtypes.int32) for zero in (p, q)]
+    for value, zero, axis in ((b, wide[0], b.tensor.rank - 2), (a, wide[1], a.tensor.rank - 1)):
+        if zero is not None:
+            found = emit.apply("subtract", found, emit.apply("multiply", zero, sums(emit, value, (axis,))))
+    if wide[0] is not None and wide[1] is not None:
+        both = emit.apply("multiply", wide[0], wide[1])
+        depth = emit.extent(a.tensor.shape[-1], dtypes.int32)
+        found = emit.apply("add", found, emit.apply("multiply", both, depth))
     rank = found.tensor.rank
     return emit.drop_dims(found, [*([rank - 2] if one_a else []), *([rank - 1] if one_b else [])])
 

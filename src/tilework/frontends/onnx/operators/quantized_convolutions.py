@@ -10,7 +10,7 @@ from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import Operand, from_array
 from tilework.frontends.onnx.operators.convolutions import convolved
 from tilework.frontends.onnx.operators.normalizations import per_channel
-from tilework.frontends.onnx.quantisation import along, centred, factor, requantised, scalar
+from tilework.frontends.onnx.quantisation import along, centred, factor, requantised, scalar, sums
 from tilework.graph.graph import Value
 
 
@@ -30,10 +30,8 @@ def _sums(node: OnnxNode, image: int, image_zero: int, weight: int, weight_zero:
         return convolved(node, value, kernel)
     fill = scalar(node, image_zero, "the zero point of the input")
     found = convolved(node, value, kernel, fill)
-    wide = emit.convert(kernel, dtypes.int32)
-    taken = emit.apply(
-        "multiply", emit.convert(fill, dtypes.int32), emit.reduce(wide, range(1, wide.tensor.rank), "sum")
-    )
+    every = sums(emit, kernel, range(1, kernel.tensor.rank))
+    taken = emit.apply("multiply", emit.convert(fill, dtypes.int32), every)
     shape = [kernel.tensor.shape[0] if a == 1 else dim(1) for a in range(found.tensor.rank)]
     return emit.apply("subtract", found, emit.reshape(taken, shape))
 
