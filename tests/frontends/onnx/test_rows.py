@@ -6,9 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
 import tilework
-from tests.frontends.onnx.models import codes_of, one_node, run
+from tests.frontends.onnx.models import codes_of, model, one_node, run
 from tilework.graph.graph import Array
 
 
@@ -177,5 +178,16 @@ def test_ngrams_that_make_no_sense() -> None:
     ]  # fmt: skip
     for change in changes:
         assert codes_of(one_node("TfIdfVectorizer", {"x": x}, **(good | change))) <= {1108, 1123}
-    strings: dict[str, Any] = {name: held for name, held in good.items() if name != "pool_int64s"}
-    assert codes_of(one_node("TfIdfVectorizer", {"x": x}, pool_strings=["a", "b", "c"], **strings)) == {1115}
+    without: dict[str, Any] = {name: held for name, held in good.items() if name != "pool_int64s"}
+    assert codes_of(one_node("TfIdfVectorizer", {"x": x}, **without)) == {1108}
+    assert codes_of(one_node("TfIdfVectorizer", {"x": x}, pool_strings=["a", "b", "c"], **without)) == {1119}
+
+
+def test_ngrams_of_words() -> None:
+    node = helper.make_node(
+        "TfIdfVectorizer", ["x"], ["y"], mode="TF", ngram_indexes=[1, 0, 2], ngram_counts=[0, 1],
+        pool_strings=["a", "b", "a", "a", "a"], min_gram_length=1, max_gram_length=2, max_skip_count=1,
+    )  # fmt: skip
+    proto = model([node], {"x": (TensorProto.STRING, [2, 4])}, ["y"])
+    x = np.array([["b", "a", "c", "a"], ["b", "b", "a", "zz"]], object)
+    np.testing.assert_array_equal(tilework.compile(proto)(x)[0], [[1, 2, 1], [2, 1, 0]])

@@ -17,6 +17,7 @@ from tilework.compiler.compile import compile_graph
 from tilework.compiler.options import CompileOptions
 from tilework.dtypes import dtype_of
 from tilework.errors import CallError, FrontendError, UsageError
+from tilework.frontends.onnx.black_boxes import FUNCTIONS
 from tilework.frontends.onnx.containers import Structure
 from tilework.frontends.onnx.importer import import_parts
 from tilework.frontends.onnx.tensors import ELEMENT_TYPES, element_type_called
@@ -108,7 +109,7 @@ class PerStructure:
                 if not unknown:
                     raise
                 values.update((name, parts.arrays[name]) for name in unknown)
-        return _Variant(compile_graph(graph, self._options, self._context), outputs)
+        return _Variant(compile_graph(graph, self._options, self._context, FUNCTIONS), outputs)
 
 
 class _Parts:

@@ -1,4 +1,7 @@
-"""TfIdfVectorizer over integers: every window of a row is compared with every n-gram, and hits are counted."""
+"""TfIdfVectorizer: every window of a row is compared with every n-gram, and hits are counted.
+
+Strings are compared by their positions in the list of those that n-grams are made of.
+"""
 
 from __future__ import annotations
 
@@ -12,15 +15,14 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
+from tilework.frontends.onnx.words import place_of_words
 from tilework.graph.graph import Array, Value
 
 
 def _vectorized(node: OnnxNode) -> Value:
     """Counts of n-grams [rows, columns] (or [columns] of one row), times weights."""
     emit = node.emit
-    if not node.given("pool_int64s"):
-        raise NodeFault(1115, "n-grams of text are not supported (pool_strings); those of integers are")
-    value = emit.convert(node.value(0), dtypes.int64)
+    value, pool = _coded(node)
     alone = value.tensor.rank < 2
     if value.tensor.rank > 2:
         raise NodeFault(1119, f"the input {value.type} must have one or two dimensions")
@@ -34,7 +36,7 @@ def _vectorized(node: OnnxNode) -> Value:
     weights = node.numbers("weights", ())
     if weights and len(weights) != len(columns):
         raise NodeFault(1108, f"attribute 'weights' has {len(weights)} entries, there are {len(columns)} n-grams")
-    counts, places = _counts(node, value)
+    counts, places = _counts(node, value, pool)
     found = _in_columns(emit, counts, [columns[place] for place in places], width, value)
     if mode == "IDF":
         found = emit.convert(emit.compare("GT", found, 0), dtypes.float32)
@@ -47,18 +49,29 @@ def _vectorized(node: OnnxNode) -> Value:
     return emit.reshape(found, (width,)) if alone else found
 
 
-def _pools(node: OnnxNode) -> list[tuple[Array, int]]:
+def _coded(node: OnnxNode) -> tuple[Value, list[int]]:
+    """The input and the pool as integers."""
+    if node.given("pool_int64s") == node.given("pool_strings"):
+        raise NodeFault(1108, "one of the attributes 'pool_int64s' and 'pool_strings' must be given")
+    if node.given("pool_int64s"):
+        return node.emit.convert(node.value(0), dtypes.int64), list(node.integers("pool_int64s"))
+    texts = node.texts("pool_strings")
+    places = {text: place for place, text in enumerate(dict.fromkeys(texts))}
+    return place_of_words(node, 0, tuple(places)), [places[text] for text in texts]
+
+
+def _pools(node: OnnxNode, pool: Sequence[int]) -> list[tuple[Array, int]]:
     """The n-grams of each length from 1 on: [n-grams, length], and the number of the first among all."""
-    pool, starts = node.integers("pool_int64s"), node.integers("ngram_counts")
+    starts = node.integers("ngram_counts")
     ends = [*starts[1:], len(pool)]
     found: list[tuple[Array, int]] = []
     first = 0
     for length, (start, end) in enumerate(zip(starts, ends, strict=True), 1):
         if not 0 <= start <= end <= len(pool) or (end - start) % length:
-            raise NodeFault(1108, f"attribute 'ngram_counts' is {list(starts)}, of a pool of {len(pool)} integers")
+            raise NodeFault(1108, f"attribute 'ngram_counts' is {list(starts)}, of a pool of {len(pool)} entries")
         grams: Array = np.array(pool[start:end], np.int64).reshape(-1, length)
         if len(np.unique(grams, axis=0)) != len(grams):
-            raise NodeFault(1108, f"attribute 'pool_int64s' holds an n-gram of length {length} twice")
+            raise NodeFault(1108, f"the pool holds an n-gram of length {length} twice")
         found.append((grams, first))
         first += len(grams)
     if first != len(node.integers("ngram_indexes")):
@@ -66,7 +79,7 @@ def _pools(node: OnnxNode) -> list[tuple[Array, int]]:
     return found
 
 
-def _counts(node: OnnxNode, value: Value) -> tuple[list[Value], list[int]]:
+def _counts(node: OnnxNode, value: Value, pool: Sequence[int]) -> tuple[list[Value], list[int]]:
     """Counts [rows, n-grams] of int64, a tensor for each length, and the numbers of the n-grams."""
     emit = node.emit
     shortest, longest, skips = (node.integer(n) for n in ("min_gram_length", "max_gram_length", "max_skip_count"))
@@ -74,7 +87,7 @@ def _counts(node: OnnxNode, value: Value) -> tuple[list[Value], list[int]]:
         raise NodeFault(1108, f"n-grams of {shortest} to {longest} integers with up to {skips} skipped")
     found: list[Value] = []
     places: list[int] = []
-    for length, (grams, first) in enumerate(_pools(node), 1):
+    for length, (grams, first) in enumerate(_pools(node, pool), 1):
         if not len(grams) or not shortest <= length <= longest:
             continue
         apart = range(1, 2 if length == 1 else skips + 2)
