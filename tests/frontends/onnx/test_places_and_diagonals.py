@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from tests.frontends.onnx.models import assert_close, model, run
+from tests.frontends.onnx.models import assert_close, model, one_node, run
 
 
 @pytest.fixture
@@ -107,3 +107,14 @@ def test_steps_of_optimisers(random: np.random.Generator, operator: str, steps: 
     proto = model([node], types, results, {}, 18)
     proto.opset_import.add(domain="ai.onnx.preview.training", version=1)
     assert_close(run(proto, given), ReferenceEvaluator(proto).run(None, given), 1e-4)
+
+
+@pytest.mark.parametrize("ratio", [0.3, 1.0])
+def test_dropout_in_training_drops_a_share_and_lets_the_rest_grow(random: np.random.Generator, ratio: float) -> None:
+    x = random.uniform(1, 2, 4000).astype(np.float32)
+    constants = {"r": np.array(ratio, np.float32), "t": np.array(True)}
+    proto = one_node("Dropout", {"x": x}, constants, opset=13, outputs=2, seed=5)
+    found, kept = run(proto, {"x": x})
+    assert abs(kept.mean() - (1 - ratio)) < 0.05
+    assert_close([found], [np.where(kept, x / np.float32(max(1 - ratio, 1e-9)), 0).astype(np.float32)])
+    assert_close(run(proto, {"x": x}), [found, kept])

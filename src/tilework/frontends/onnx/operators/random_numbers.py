@@ -18,7 +18,7 @@ from tilework.dims import Dim, dim
 from tilework.dtypes import DType
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.node import OnnxNode, element, finite
+from tilework.frontends.onnx.node import OnnxNode, Result, element, finite
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
 from tilework.graph.graph import Value
 
@@ -28,6 +28,8 @@ _FRACTION = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 
 # -- fractions ---------------------------------------------------------------------------------------------------------
 def _key(node: OnnxNode) -> Value:
+    if node.operator == "Dropout" and node.given("seed"):  # an integer, as of this operator alone
+        return node.emit.constant(np.array([node.integer("seed") % 2**64, 0], np.uint64))
     if node.given("seed"):
         (word,) = struct.unpack("<I", struct.pack("<f", node.number("seed")))
         return node.emit.constant(np.array([word, 0], np.uint64))
@@ -104,6 +106,28 @@ def _bernoulli(node: OnnxNode) -> Value:
     return emit.convert(emit.compare("LT", drawn, emit.convert(value, wide)), wanted)
 
 
+def _dropout(node: OnnxNode) -> tuple[Result | None, ...]:
+    """Inference: the input itself, and a mask that keeps everything. Training (since version 12): a share of the
+    elements becomes 0, the others grow by as much.
+    """
+    if node.has(2) and node.constant_number(2) is None:
+        text = "whether it drops ('training_mode') is known only when the model runs"
+        raise NodeFault(1116, text, [node.operand(2)])
+    operand, emit = node.operand(0), node.emit
+    if not (node.has(2) and node.constant_number(2)) or node.constant_number(1) == 0:
+        mask = emit.fill(True, dtypes.boolean, operand.shape) if node.wants_output(1) else None
+        if mask is not None and node.opset < 10:
+            mask = emit.convert(mask, operand.dtype)
+        return operand, mask
+    value = node.value(0)
+    wide = _computed(element(value))
+    ratio = emit.convert(emit.reshape(node.value(1), ()), wide) if node.has(1) else emit.scalar(0.5, wide)
+    kept = emit.compare("GE", _fractions(node, value.tensor.shape, wide, wide), ratio)
+    grown = emit.apply("divide", emit.convert(value, wide), emit.apply("subtract", 1.0, ratio))
+    found = emit.apply("select", kept, grown, emit.scalar(0.0, wide))
+    return emit.convert(found, element(value)), kept
+
+
 def _multinomial(node: OnnxNode) -> Value:
     """Classes [batch, samples] by unnormalised log-probabilities [batch, classes].
 
@@ -132,6 +156,7 @@ def _multinomial(node: OnnxNode) -> Value:
 
 
 CONVERTERS: dict[str, Converter] = {
+    "Dropout": _dropout,
     "Bernoulli": _bernoulli, "Multinomial": _multinomial,
     "RandomNormal": lambda node: _normal(node, _shape(node), _floating(node, dtypes.float32)),
     "RandomNormalLike": lambda node: _normal(node, node.operand(0).shape, _floating(node, node.operand(0).dtype)),

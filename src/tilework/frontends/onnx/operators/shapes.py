@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilework import dtypes
 from tilework.dims import Dim, dim, product
+from tilework.frontends.onnx.computed_sizes import sizes
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.node import OnnxNode, Result, fixed_extent
+from tilework.frontends.onnx.node import OnnxNode, fixed_extent
 from tilework.frontends.onnx.operand import Operand
 from tilework.frontends.onnx.unify import equal, require_divisible
 from tilework.graph.graph import Value
@@ -108,7 +108,7 @@ def _transpose(node: OnnxNode) -> Value:
 
 def _expand(node: OnnxNode) -> Value:
     value = node.value(0)
-    wanted = node.dims(1, "the shape")
+    wanted = sizes(node, 1, "the shape")
     if any(e.is_constant and e.constant < 0 for e in wanted):
         raise NodeFault(1119, f"the shape [{', '.join(map(str, wanted))}] has a negative extent")
     return node.emit.broadcast(value, node.emit.joined_shape(value.tensor.shape, wanted))
@@ -117,7 +117,7 @@ def _expand(node: OnnxNode) -> Value:
 def _tile(node: OnnxNode) -> Value:
     """Each dim gets a new one before it, along which it repeats; the two are then one."""
     value, emit = node.value(0), node.emit
-    repeats = node.dims(1, "the repeats")
+    repeats = sizes(node, 1, "the repeats")
     shape = value.tensor.shape
     if len(repeats) != len(shape) or any(r.is_constant and r.constant < 0 for r in repeats):
         raise NodeFault(1119, f"repeats [{', '.join(map(str, repeats))}] do not fit {value.type}")
@@ -180,20 +180,6 @@ def _even_parts(node: OnnxNode, extent: Dim, count: int) -> list[Dim]:
     return [dim(max(0, min(chunk, size - chunk * part))) for part in range(count)]
 
 
-def _dropout(node: OnnxNode) -> tuple[Result | None, ...]:
-    """Inference: the input itself, and a mask that keeps everything."""
-    if node.has(2) and node.constant_number(2) is None:
-        text = "whether it drops ('training_mode') is known only when the model runs"
-        raise NodeFault(1116, text, [node.operand(2)])
-    if node.has(2) and node.constant_number(2) and node.constant_number(1) != 0:
-        raise NodeFault(1123, "dropout in training mode is not supported; inference is")
-    operand = node.operand(0)
-    mask = node.emit.fill(True, dtypes.boolean, operand.shape) if node.wants_output(1) else None
-    if mask is not None and node.opset < 10:
-        mask = node.emit.convert(mask, operand.dtype)
-    return operand, mask
-
-
 def _image(node: OnnxNode, value: Value) -> tuple[Dim, Dim, Dim, Dim, int]:
     if value.tensor.rank != 4:
         raise NodeFault(1119, f"the input {value.type} must have four dimensions")
@@ -230,7 +216,7 @@ def _space_to_depth(node: OnnxNode) -> Value:
 
 
 CONVERTERS: dict[str, Converter] = {
-    "Concat": _concat, "DepthToSpace": _depth_to_space, "Dropout": _dropout, "Expand": _expand, "Flatten": _flatten,
+    "Concat": _concat, "DepthToSpace": _depth_to_space, "Expand": _expand, "Flatten": _flatten,
     "Identity": _identity, "Reshape": _reshape, "SpaceToDepth": _space_to_depth, "Split": _split, "Squeeze": _squeeze,
     "Tile": _tile, "Transpose": _transpose, "Unsqueeze": _unsqueeze,
 }  # fmt: skip
