@@ -10,11 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
+from onnx.reference import ReferenceEvaluator
 
 import tilework
 from tests.frontends.onnx.models import model
 from tilework.errors import FrontendError, RunError
 from tilework.runtime.context import Context, ContextOptions
+from tilework.runtime.executable import Executable
 
 I64, F, B = TensorProto.INT64, TensorProto.FLOAT, TensorProto.BOOL
 SHAPES = [(), (0,), (1,), (17,), (3, 4), (2, 0, 3), (2, 3, 5), (7, 1, 11)]
@@ -106,6 +108,43 @@ def test_sizes_that_must_be_equal() -> None:
     with pytest.raises(RunError, match="sum of both") as caught:
         executable(x, one, ~other | other)
     assert caught.value.code == 1803
+
+
+NUMBER = [
+    node("ReduceMax", "x", "most", keepdims=0), node("Cast", "most", "k", to=I64), node("Reshape", "k one", "ks"),
+]  # fmt: skip
+"""The largest element, as float, integer and list."""
+
+
+@pytest.mark.parametrize(
+    "nodes",
+    [
+        [node("ConstantOfShape", "ks", "y")],
+        [node("Range", "zero k two", "y")],
+        [node("Range", "k zero back", "y")],
+        [node("Range", "half most step", "y")],
+        [node("Slice", "v first ks one", "y")],
+        [node("Slice", "v ks first one backs", "y")],
+        [node("Concat", "ks one", "shape", axis=0), node("Expand", "most shape", "y")],
+        [node("Tile", "x ks", "y")],
+    ],
+)
+def test_shapes_ranges_and_slices_that_data_decide(nodes: list[Any]) -> None:
+    constants = {
+        "one": np.array([1], np.int64), "zero": np.array(0, np.int64), "two": np.array(2, np.int64),
+        "back": np.array(-2, np.int64), "backs": np.array([-2], np.int64), "half": np.float32(0.5),
+        "step": np.float32(0.75), "first": np.array([0], np.int64), "v": np.arange(12, dtype=np.float32).reshape(3, 4),
+    }  # fmt: skip
+    used = {name for one in (*NUMBER, *nodes) for name in one.input}
+    made = model([*NUMBER, *nodes], {"x": (F, ("n",))}, ["y"], {n: a for n, a in constants.items() if n in used})
+    executable = tilework.compile(made)
+    for x in ([1, 3, 2], [0, 0], [2], [9], *([[-1], [-7]] if nodes[0].op_type in ("Range", "Slice") else [])):
+        given = np.array(x, np.float32)
+        wanted = np.asarray(ReferenceEvaluator(made).run(None, {"x": given})[0])
+        (found,) = executable(given)
+        assert found.dtype == wanted.dtype
+        np.testing.assert_array_equal(found, wanted)
+    assert executable.plan.symbols if isinstance(executable, Executable) else False
 
 
 # -- sorting -----------------------------------------------------------------------------------------------------------
@@ -276,7 +315,11 @@ def collecting(trips: int | None, growing: bool) -> ModelProto:
         nodes, "body", [info("i", I64), info("go", B), info("v", F, 1), info("list", F, None)],
         [info("go_out", B), info("less", F, 1), info("longer", F, None), info("row", F, 1)],
     )  # fmt: skip
-    constants = {"one": np.ones(1, np.float32), "zero": np.zeros(1, np.float32), "start": np.zeros(1, np.float32)}
+    constants: dict[str, Any] = {
+        "one": np.ones(1, np.float32),
+        "zero": np.zeros(1, np.float32),
+        "start": np.zeros(1, np.float32),
+    }
     if trips is not None:
         constants["most"] = np.array(trips, np.int64)
     loop = helper.make_node(

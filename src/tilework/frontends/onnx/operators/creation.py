@@ -8,6 +8,7 @@ import numpy as np
 
 from tilework import dtypes
 from tilework.dims import dim, product
+from tilework.frontends.onnx.computed_sizes import counted_range, range_data_decide, sizes
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, Result
@@ -34,7 +35,7 @@ def _constant(node: OnnxNode) -> Operand:
 
 def _filled(node: OnnxNode) -> Result:
     """A tensor of one number; a small one of integers is followed like a shape."""
-    shape = node.dims(0, "the shape")
+    shape = sizes(node, 0, "the shape")
     array = node.tensor("value") if node.given("value") else np.zeros(1, np.float32)
     if array.size != 1:
         raise NodeFault(1108, f"attribute 'value' has {array.size} elements, it must have 1")
@@ -55,6 +56,8 @@ def _range(node: OnnxNode) -> Value:
     """start, start + delta, ... below limit; the length must be known or a function of dims."""
     emit = node.emit
     dtype = node.operand(0).dtype
+    if range_data_decide(node):
+        return counted_range(node)
     if dtype.is_integer:
         start, limit, step = (node.one(place, f"the {what}") for place, what in enumerate(("start", "limit", "delta")))
         count = symbolic_range_length(start, limit, step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilework.dims import Dim, dim, maximum, minimum
+from tilework.frontends.onnx.computed_sizes import data_decide, sliced
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
@@ -17,6 +18,14 @@ TO_THE_END = 10**9
 def _slice(node: OnnxNode) -> Value:
     value = node.value(0)
     rank = value.tensor.rank
+    if node.opset >= 10 and (data_decide(node, 1) or data_decide(node, 2)):
+        count = len(node.operand(1).shape) and int(node.operand(1).shape[0])
+        axes = node.fixed(3, "the axes") if node.has(3) else tuple(range(count))
+        steps = node.fixed(4, "the steps") if node.has(4) else (1,) * count
+        if node.operand(1).shape != node.operand(2).shape or not count == len(axes) == len(steps) or 0 in steps:
+            raise NodeFault(1119, f"{node.operand(1)} starts, {node.operand(2)} ends, axes {axes} and steps {steps}")
+        node.axes(axes, rank)
+        return sliced(node, value, [node.axis(axis, rank) for axis in axes], steps)
     if node.opset >= 10:
         starts, ends = node.dims(1, "the starts"), node.dims(2, "the ends")
         axes = node.fixed(3, "the axes") if node.has(3) else tuple(range(len(starts)))
