@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -91,13 +93,50 @@ def _identity(node: Node, operands: Sequence[Any]) -> Sequence[Any]:
     return tuple(operands)
 
 
+@lru_cache(maxsize=64)  # evaluators do not change; making one takes longer than a small node
+def _evaluator(node: str, opset: int) -> Any:
+    """ONNX's reference for a node of ai.onnx, given as the hexadecimal digits of its message."""
+    from onnx import NodeProto, helper
+    from onnx.reference import ReferenceEvaluator
+
+    proto = NodeProto.FromString(bytes.fromhex(node))
+    inputs = [helper.make_empty_tensor_value_info(name) for name in dict.fromkeys(proto.input) if name]
+    outputs = [helper.make_empty_tensor_value_info(name) for name in proto.output if name]
+    graph = helper.make_graph([proto], "node", inputs, outputs)
+    return ReferenceEvaluator(helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)]))
+
+
+def _by_reference(node: Node, operands: Sequence[Any]) -> Sequence[Any]:
+    """What ONNX's reference makes of strings; an output that nobody wants is None."""
+    evaluator = _evaluator(str(node.attributes["node"]), int(str(node.attributes["opset"])))
+    names = list(evaluator.proto_.graph.node[0].input)
+    outputs = list(evaluator.proto_.graph.node[0].output)
+    found = evaluator.run(None, {name: _as_array(value) for name, value in zip(names, operands, strict=True)})
+    results = dict(zip([name for name in outputs if name], found, strict=True))
+    listed = [results.get(name) for name in outputs]
+    listed += [None] * (len(node.outputs) - len(listed))
+    return [value.astype(object) if value is not None and value.dtype.kind in "UT" else value for value in listed]
+
+
+def _as_array(value: Any) -> Any:
+    return cast("Any", value) if isinstance(value, np.ndarray) else np.array(value, object)
+
+
 def _words(node: Node, name: str) -> tuple[str, ...]:
     found = node.attributes[name]
     assert isinstance(found, tuple)
     return tuple(map(str, found))
 
 
+def _fresh_key(node: Node, operands: Sequence[Any]) -> Sequence[Any]:
+    del node, operands
+    return (np.array([secrets.randbits(64)], np.uint64),)
+
+
 FUNCTIONS: Mapping[str, Function] = {
-    "CastMap": _cast_map, "DictVectorizer": _dict_vectorizer, "Identity": _identity,
-    "PlaceOfStrings": _place_of_strings, "StringsAtPlaces": _strings_at_places, "ZipMap": _zip_map,
+    "Cast": _by_reference, "CastMap": _cast_map, "DictVectorizer": _dict_vectorizer, "Equal": _by_reference,
+    "FreshKey": _fresh_key,
+    "Identity": _identity, "PlaceOfStrings": _place_of_strings, "RegexFullMatch": _by_reference,
+    "StringConcat": _by_reference, "StringNormalizer": _by_reference, "StringSplit": _by_reference,
+    "StringsAtPlaces": _strings_at_places, "ZipMap": _zip_map,
 }  # fmt: skip

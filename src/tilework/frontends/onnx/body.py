@@ -16,9 +16,10 @@ from tilework.frontends.onnx.converters import Converter, converters, qualified
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.functions import Body, body_of, model_functions
-from tilework.frontends.onnx.node import OnnxNode
+from tilework.frontends.onnx.node import OnnxNode, Result
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.outputs import output_faults
+from tilework.frontends.onnx.random_keys import add_fresh_key, draws_without_seed
 from tilework.frontends.onnx.rename import rename_values
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.sequences import SEQUENCE_OPERATORS, run_on_sequences, unrolled_loop
@@ -31,11 +32,13 @@ from tilework.frontends.onnx.words import (
     MOVERS,
     PROVIDER,
     is_outside,
+    of_strings,
     outside,
     positions,
     presented,
     spoken,
     stored_strings,
+    takes_strings,
 )
 from tilework.graph.graph import Array, Graph, Value
 from tilework.graph.limits import beyond_limits
@@ -105,6 +108,8 @@ class BodyImporter:
             else:
                 scope[declared.name] = from_array(declared.name, known)
         self._constants(proto, scope)
+        if draws_without_seed(self._model.proto):
+            add_fresh_key(self._emitter)
         self._run(proto.node, scope, opsets(self._model.proto))
         for value in proto.output:
             held = scope.get(value.name, Missing.FAILED)
@@ -201,12 +206,19 @@ class BodyImporter:
 
     def _converted(self, node: OnnxNode, converter: Converter) -> Sequence[Held | None]:
         first = node.operands[0] if node.operands else None
+        if takes_strings(node) and node.proto.domain in STANDARD_DOMAINS:
+            own = converters().get(of_strings(node.operator))
+            if own is not None:
+                return self._results(own(node))
         if first is not None and first.words is not None and qualified(node.proto.domain, node.operator) in MOVERS:
             return self._moved_strings(node, first, converter)
         results = evaluate(node) if node.proto.domain in STANDARD_DOMAINS else None
         if results is not None:
             return results
-        found = converter(node)
+        return self._results(converter(node))
+
+    @staticmethod
+    def _results(found: Result | tuple[Result | None, ...]) -> Sequence[Held | None]:
         parts = found if isinstance(found, tuple) else (found,)
         return [from_value("", part) if isinstance(part, Value) else part for part in parts]
 

@@ -17,6 +17,7 @@ from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import STRINGS, Operand
+from tilework.frontends.onnx.tensors import STRING_ELEMENTS
 from tilework.graph.graph import Value
 from tilework.graph.types import OpaqueType, TensorType, ValueType
 
@@ -24,7 +25,20 @@ if TYPE_CHECKING:
     from onnx import TensorProto
 
 PROVIDER = "tilework.frontends.onnx"
+REFERENCE = "onnx.reference"
 """Who runs the black boxes."""
+
+
+def of_strings(operator: str) -> str:
+    """The key, in the table of converters, of what an operator does with strings that also has a form for numbers."""
+    return f"{operator} of strings"
+
+
+def takes_strings(node: OnnxNode) -> bool:
+    """Whether strings go into a node, or come out of one that makes them of numbers."""
+    into = any(operand is not None and operand.words is not None for operand in node.operands)
+    return into or (node.operator == "Cast" and node.given("to") and node.integer("to") == STRING_ELEMENTS)
+
 
 MOVERS = frozenset({
     "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze",

@@ -1,0 +1,95 @@
+"""Operators on strings, which ONNX's reference runs around the compiled graph."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import NodeProto, TensorProto, helper
+
+import tilework
+from tests.frontends.onnx.models import codes_of
+from tilework.errors import CodegenError
+
+
+def model(nodes: list[NodeProto], inputs: dict[str, tuple[int, list[Any]]], outputs: list[str]) -> Any:
+    graph = helper.make_graph(
+        nodes, "strings", [helper.make_tensor_value_info(name, *kind) for name, kind in inputs.items()],
+        [helper.make_empty_tensor_value_info(name) for name in outputs],
+    )  # fmt: skip
+    sets = [helper.make_opsetid("", 20), helper.make_opsetid("ai.onnx.ml", 4)]
+    return helper.make_model(graph, opset_imports=sets, ir_version=9)
+
+
+def words(*texts: str) -> Any:
+    return np.array(texts, object)
+
+
+STRINGS = (TensorProto.STRING, ["N"])
+
+
+def test_one_box_after_another_before_and_after_what_is_compiled() -> None:
+    """Joined strings are looked up, the numbers doubled, written out, and joined again."""
+    nodes = [
+        helper.make_node("StringConcat", ["a", "b"], ["both"]),
+        helper.make_node(
+            "LabelEncoder", ["both"], ["n"], domain="ai.onnx.ml", keys_strings=["xy", "yx"], values_int64s=[1, 2]
+        ),
+        helper.make_node("Add", ["n", "n"], ["twice"]),
+        helper.make_node("Cast", ["twice"], ["written"], to=TensorProto.STRING),
+        helper.make_node("StringConcat", ["written", "a"], ["last"]),
+        helper.make_node("Equal", ["a", "b"], ["same"]),
+    ]
+    executable = tilework.compile(model(nodes, {"a": STRINGS, "b": STRINGS}, ["twice", "last", "same", "both"]))
+    for a, b in ((words("x", "y", "x"), words("y", "x", "x")), (words("x"), words("x"))):
+        twice, last, same, both = executable(a, b)
+        numbers = [{"xy": 2, "yx": 4}.get(one + other, -2) for one, other in zip(a, b, strict=True)]
+        assert twice.tolist() == numbers
+        assert last.tolist() == [f"{number}{one}" for number, one in zip(numbers, a, strict=True)]
+        assert same.tolist() == [one == other for one, other in zip(a, b, strict=True)]
+        assert both.tolist() == [one + other for one, other in zip(a, b, strict=True)]
+    boxes = {box.operator: box.provider for box in executable.explain().black_boxes}
+    assert boxes["StringConcat"] == boxes["Cast"] == "onnx.reference"
+
+
+def test_how_many_parts_there_are_is_a_size_of_what_follows() -> None:
+    nodes = [
+        helper.make_node("StringSplit", ["s"], ["parts", "counts"], delimiter="-"),
+        helper.make_node("LabelEncoder", ["parts"], ["n"], domain="ai.onnx.ml", keys_strings=["a", "b", ""],
+                         values_int64s=[1, 2, 0]),
+        helper.make_node("ReduceSum", ["n", "axes"], ["sum"], keepdims=0),
+    ]  # fmt: skip
+    proto = model(nodes, {"s": STRINGS}, ["sum", "counts"])
+    proto.graph.initializer.append(helper.make_tensor("axes", TensorProto.INT64, [1], [1]))
+    executable = tilework.compile(proto)
+    for texts, sums, counts in ((("a-b-b", "a"), [5, 1], [3, 1]), (("b",), [2], [1])):
+        found = executable(words(*texts))
+        assert found[0].tolist() == sums
+        assert found[1].tolist() == counts
+
+
+def test_numbers_that_are_written_as_strings() -> None:
+    nodes = [helper.make_node("Cast", ["s"], ["x"], to=TensorProto.FLOAT), helper.make_node("Neg", ["x"], ["y"])]
+    executable = tilework.compile(model(nodes, {"s": STRINGS}, ["y"]))
+    np.testing.assert_array_equal(executable(words("1.5", "-2", "1e3"))[0], [-1.5, 2, -1000])
+
+
+def test_boxes_between_compiled_operations_are_refused() -> None:
+    nodes = [
+        helper.make_node("Neg", ["x"], ["y"]),
+        helper.make_node("Cast", ["y"], ["s"], to=TensorProto.STRING, name="write"),
+        helper.make_node("RegexFullMatch", ["s"], ["m"], pattern="-.*"),
+        helper.make_node("Not", ["m"], ["z"]),
+    ]
+    with pytest.raises(CodegenError) as caught:
+        tilework.compile(model(nodes, {"x": (TensorProto.FLOAT, ["N"])}, ["z"]))
+    assert caught.value.code == 1652
+    assert "RegexFullMatch" in str(caught.value)
+
+
+def test_numbers_where_strings_are_wanted() -> None:
+    nodes = [helper.make_node("StringConcat", ["x", "x"], ["y"])]
+    assert codes_of(model(nodes, {"x": (TensorProto.FLOAT, ["N"])}, ["y"])) == {1119}
+    nodes = [helper.make_node("Where", ["c", "s", "s"], ["y"])]
+    assert codes_of(model(nodes, {"c": (TensorProto.BOOL, ["N"]), "s": STRINGS}, ["y"])) == {1115}
