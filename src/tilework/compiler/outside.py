@@ -18,7 +18,7 @@ from tilework.plan.explanation import BlackBoxExplanation
 from tilework.runtime.boxed import Around, BoxCall
 from tilework.runtime.executable import Port
 
-REASON = "strings and maps are no tensors"
+REASON = "strings and maps are no tensors, and fresh random keys come from outside"
 """Why the operations that are black boxes today are not compiled."""
 
 

@@ -8,10 +8,10 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper
 
 import tilework
-from tests.frontends.onnx.models import codes_of, one_node, run
+from tests.frontends.onnx.models import codes_of, graph, model, one_node
 
 TYPES = [
     (TensorProto.FLOAT, np.float32), (TensorProto.DOUBLE, np.float64), (TensorProto.FLOAT16, np.float16),
@@ -21,7 +21,7 @@ TYPES = [
 
 def drawn(operator: str, like: Any = None, **attributes: Any) -> Any:
     inputs = {} if like is None else {"x": like}
-    return run(one_node(operator, inputs, opset=22, **attributes), inputs)[0]
+    return tilework.compile(one_node(operator, inputs, opset=22, **attributes))(*inputs.values())[0]
 
 
 @pytest.mark.parametrize(("number", "kind"), TYPES, ids=lambda v: getattr(v, "__name__", ""))
@@ -72,6 +72,37 @@ def test_seeds() -> None:
     for other in (drawn("RandomUniform", seed=2.0, **fixed), drawn("RandomUniform", **fixed)):
         assert not np.array_equal(one, other)
     assert not np.array_equal(drawn("RandomUniform", **fixed), drawn("RandomUniform", **fixed))
+
+
+def test_every_call_draws_anew_without_a_seed() -> None:
+    nodes = [helper.make_node("RandomUniform", [], [name], shape=[50]) for name in ("a", "b")]
+    drawing = tilework.compile(model(nodes, {}, ["a", "b"]))
+    rows = [row.tobytes() for _ in range(3) for row in drawing()]
+    assert len(set(rows)) == 6
+    (box,) = drawing.explain().black_boxes
+    assert box.operator == "FreshKey"
+    seeded = tilework.compile(one_node("RandomUniform", {}, shape=[50], seed=1.0))
+    assert not seeded.explain().black_boxes
+    np.testing.assert_array_equal(seeded()[0], seeded()[0])
+
+
+@pytest.mark.parametrize("seeded", [False, True])
+@pytest.mark.parametrize("counted", [False, True])
+def test_every_trip_of_a_loop_draws_anew(seeded: bool, counted: bool) -> None:
+    attributes: dict[str, Any] = {"seed": 1.0} if seeded else {}
+    nodes = [
+        helper.make_node("RandomNormalLike", ["x"], ["row"], **attributes), helper.make_node("Identity", ["c"], ["go"]),
+    ]  # fmt: skip
+    scalars: dict[str, Any] = {"i": (np.int64, []), "c": (np.bool_, [])}
+    body = graph(nodes, scalars, ["go", "row"])
+    loop = helper.make_node("Loop", ["trips", "" if counted else "start"], ["y"], body=body)
+    inputs: dict[str, Any] = {"x": (np.float32, [20])} | ({} if counted else {"start": (np.bool_, [])})
+    compiled = tilework.compile(model([loop], inputs, ["y"], {"trips": np.array(4, np.int64)}))
+    arguments = [np.zeros(20, np.float32), *([] if counted else [np.array(True)])]
+    (one,), (other,) = compiled(*arguments), compiled(*arguments)
+    assert one.shape == (4, 20)
+    assert len({row.tobytes() for row in one}) == 4
+    assert np.array_equal(one, other) == seeded
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float64, np.float16])

@@ -1,13 +1,12 @@
 """Random numbers: functions of a key and of each element's place (Philox), so that nothing runs in order.
 
-The key comes from the attribute `seed`; without one it is drawn when the model is imported. Nodes have keys of their
-own unless their seeds are equal. ONNX promises no particular numbers.
+The key comes from the attribute `seed`; without one it is drawn at every call. Nodes have keys of their own unless
+their seeds are equal, and so has every trip of a loop. ONNX promises no particular numbers.
 """
 
 from __future__ import annotations
 
 import math
-import secrets
 import struct
 from collections.abc import Sequence
 
@@ -19,6 +18,7 @@ from tilework.dtypes import DType
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, Result, element, finite
+from tilework.frontends.onnx.random_keys import random_key
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
 from tilework.graph.graph import Value
 
@@ -28,12 +28,12 @@ _FRACTION = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
 
 # -- fractions ---------------------------------------------------------------------------------------------------------
 def _key(node: OnnxNode) -> Value:
-    if node.operator == "Dropout" and node.given("seed"):  # an integer, as of this operator alone
-        return node.emit.constant(np.array([node.integer("seed") % 2**64, 0], np.uint64))
-    if node.given("seed"):
-        (word,) = struct.unpack("<I", struct.pack("<f", node.number("seed")))
-        return node.emit.constant(np.array([word, 0], np.uint64))
-    return node.emit.constant(np.array([secrets.randbits(64), secrets.randbits(64)], np.uint64))
+    if not node.given("seed"):
+        return random_key(node.emit, None)
+    if node.operator == "Dropout":  # an integer, as of this operator alone
+        return random_key(node.emit, node.integer("seed") % 2**64)
+    (word,) = struct.unpack("<I", struct.pack("<f", node.number("seed")))
+    return random_key(node.emit, int(word))
 
 
 def _bits(node: OnnxNode, shape: Sequence[Dim], dtype: DType) -> Value:
