@@ -134,7 +134,7 @@ def _counted_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand] |
     state = [node.value(n) for n in range(2, len(node.operands))]
     inner = emit.inside("body")
     formals = [_formal(inner, value) for value in state]
-    number = inner.builder.input(inner.builder.fresh("trip"), dtypes.int64)
+    number = inner.trip = inner.builder.input(inner.builder.fresh("trip"), dtypes.int64)
     go_on = inner.scalar(True, dtypes.boolean)
     results = run(body, [from_value("", v) for v in (number, go_on, *formals)], inner)[1:]
     shapes = [value.tensor.shape for value in state]
@@ -163,6 +163,7 @@ def _conditional_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operan
         inner = emit.inside("body")
         inner.measures.extend(map(str, changing))
         formals = [_formal(inner, value) for value in state[:2]]
+        inner.trip = formals[0]
         formals += [_formal(inner, value, shape) for value, shape in zip(own, shapes, strict=True)]
         results = run(body, [from_value("", value) for value in formals], inner)
         found = _new_extents(emit, results[1 : 1 + len(own)], own, shapes, changing)
@@ -238,8 +239,10 @@ def _check_rows(inner: Emitter, rows: Sequence[Operand]) -> None:
 
 
 def run_scan(node: OnnxNode, run: Run) -> list[Operand]:
-    """A `Scan` (version 9 on): (state..., scanned...), any axes and directions."""
+    """A `Scan`: (state..., scanned...), any axes and directions; before version 9 a stack of them, one a batch."""
     emit, body = node.emit, node.graph("body")
+    if node.opset < 9:
+        return _batched_scan(node, body, run)
     scanned = node.integer("num_scan_inputs")
     count = len(node.operands) - scanned
     collected = len(body.output) - count
@@ -255,15 +258,7 @@ def run_scan(node: OnnxNode, run: Run) -> list[Operand]:
         place = node.axis(axis, rank, "scan_input_axes")
         moved = emit.transpose(values[n], (place, *(d for d in range(rank) if d != place)))
         values[n] = emit.reverse(moved, (0,) if back else ())
-    inner = emit.inside("body")
-    formals = [_formal(inner, value) for value in values[:count]]
-    formals += [
-        inner.builder.input(inner.builder.fresh("row"), v.tensor.dtype, *v.tensor.shape[1:]) for v in values[count:]
-    ]
-    results = run(body, [from_value("", value) for value in formals], inner)
-    _same_types(emit, results[:count], [from_value("", v) for v in values[:count]], "its body's state is")
-    graph = inner.build([_own(inner, operand) for operand in results])
-    found = _applied(emit, "scan", values, {"state_count": count, "reverse": False}, [graph])
+    found = _scanned(emit, values, count, lambda given, inner: run(body, given, inner))
     out_axes = node.integers("scan_output_axes", (0,) * collected)
     out_backwards = node.integers("scan_output_directions", (0,) * collected)
     if len(out_axes) != collected or len(out_backwards) != collected:
@@ -275,6 +270,44 @@ def run_scan(node: OnnxNode, run: Run) -> list[Operand]:
         order = [*range(1, place + 1), 0, *range(place + 1, rank)]
         found[n] = from_value("", emit.transpose(rows, order))
     return found
+
+
+def _batched_scan(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand]:
+    """Version 8: (lengths, state..., scanned...), each with a batch before its other dimensions: a scan of scans."""
+    emit, scanned = node.emit, node.integer("num_scan_inputs")
+    values = [node.value(position) for position in range(1, len(node.operands))]
+    count = len(values) - scanned
+    backwards = node.integers("directions", (0,) * scanned)
+    if node.has(0):
+        raise NodeFault(1123, "the lengths of its sequences are given, which is not supported")
+    if scanned < 1 or count < 0 or len(body.input) != len(values) or len(body.output) < count:
+        raise NodeFault(1117, f"its body has {len(body.input)} inputs and {len(body.output)} outputs")
+    if len(backwards) != scanned or any(value.tensor.rank < (n >= count) + 1 for n, value in enumerate(values)):
+        raise NodeFault(1119, f"directions {backwards} and {', '.join(str(v.type) for v in values)} do not fit")
+
+    def one(given: Sequence[Operand], inner: Emitter) -> list[Operand]:
+        slices = [inner.emit(operand) for operand in given]
+        for n, back in enumerate(backwards, count):
+            slices[n] = inner.reverse(slices[n], (0,) if back else ())
+        return _scanned(inner, slices, count, lambda rows, innermost: run(body, rows, innermost))
+
+    return _scanned(emit, values, 0, one)
+
+
+def _scanned(
+    emit: Emitter, values: Sequence[Value], count: int, body: Callable[[Sequence[Operand], Emitter], list[Operand]]
+) -> list[Operand]:
+    """A `scan` with so many states, over dimension 0 of the other values."""
+    inner = emit.inside("body")
+    formals = [_formal(inner, value) for value in values[:count]]
+    formals += [
+        inner.builder.input(inner.builder.fresh("row"), v.tensor.dtype, *v.tensor.shape[1:]) for v in values[count:]
+    ]
+    results = body([from_value("", value) for value in formals], inner)
+    _same_types(emit, results[:count], [from_value("", v) for v in values[:count]], "its body's state is")
+    _check_rows(inner, results[count:])
+    graph = inner.build([_own(inner, operand) for operand in results])
+    return _applied(emit, "scan", values, {"state_count": count, "reverse": False}, [graph])
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
