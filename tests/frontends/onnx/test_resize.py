@@ -131,6 +131,63 @@ def test_sizes_are_computed_from_shapes(random: np.random.Generator, mode: str) 
         assert_close(run(proto, feeds), reference(proto, feeds))
 
 
+def test_sizes_and_scales_are_computed_in_floating_point(random: np.random.Generator) -> None:
+    """As exporters write them: a shape is scaled and rounded, or one is divided by another."""
+    split = [
+        helper.make_node("Shape", ["x"], ["own"]),
+        helper.make_node("Slice", ["own", "zero", "two"], ["lead"]),
+        helper.make_node("Slice", ["own", "two", "four"], ["spatial"]),
+        helper.make_node("Cast", ["spatial"], ["floats"], to=1),
+    ]
+    by_sizes = [
+        helper.make_node("Mul", ["floats", "factors"], ["wide"]),
+        helper.make_node("Floor", ["wide"], ["rounded"]),
+        helper.make_node("Cast", ["rounded"], ["whole"], to=7),
+        helper.make_node("Concat", ["lead", "whole"], ["sizes"], axis=0),
+        helper.make_node("Resize", ["x", "", "", "sizes"], ["y"], mode="linear"),
+    ]
+    by_scales = [
+        helper.make_node("Add", ["spatial", "two"], ["wanted"]),
+        helper.make_node("Cast", ["wanted"], ["wide"], to=1),
+        helper.make_node("Div", ["wide", "floats"], ["ratios"]),
+        helper.make_node("Concat", ["ones", "ratios"], ["scales"], axis=0),
+        helper.make_node("Resize", ["x", "", "scales"], ["y"], mode="linear"),
+    ]
+    constants = {
+        "zero": np.array([0]), "two": np.array([2]), "four": np.array([4]), "ones": np.ones(2, np.float32),
+        "factors": np.array([0.5, 1.5], np.float32),
+    }  # fmt: skip
+    shapes: Any = {"x": (np.float32, ["n", 2, "h", "w"])}
+    first, second = (
+        import_model(model([*split, *rest], shapes, ["y"], constants), check="own") for rest in (by_sizes, by_scales)
+    )
+    for high, wide in ((4, 6), (5, 7), (2, 3), (9, 1)):
+        x = random.standard_normal((1, 2, high, wide)).astype(np.float32)
+        for imported, sizes in ((first, (high // 2, wide * 3 // 2)), (second, (high + 2, wide + 2))):
+            # in float64, as onnx.reference has it, 5 times the float32 of 7 / 5 is 6.9999999
+            proto = resize(x, inputs={"sizes": (1, 2, *sizes)}, mode="linear")
+            assert_close(run(imported, {"x": x}), reference(proto, {"x": x}))
+
+
+def test_floating_numbers_of_shapes_are_values_too(random: np.random.Generator) -> None:
+    nodes = [
+        helper.make_node("Shape", ["x"], ["own"]),
+        helper.make_node("Cast", ["own"], ["floats"], to=1),
+        helper.make_node("Gather", ["floats", "two"], ["last"]),
+        helper.make_node("Gather", ["floats", "one"], ["middle"]),
+        helper.make_node("Mul", ["last", "half"], ["halves"]),
+        helper.make_node("Div", ["halves", "middle"], ["ratio"]),
+        helper.make_node("Sub", ["ratio", "last"], ["less"]),
+        helper.make_node("Ceil", ["ratio"], ["up"]),
+        helper.make_node("Concat", ["halves", "ratio", "less", "up"], ["y"], axis=0),
+    ]
+    constants = {"one": np.array([1]), "two": np.array([2]), "half": np.array([0.5], np.float32)}
+    proto = model(nodes, {"x": (np.float32, ["n", "h", "w"])}, ["y"], constants)
+    for extents in ((1, 3, 5), (2, 1, 8), (1, 4, 0)):
+        x = np.zeros(extents, np.float32)
+        assert_close(run(proto, {"x": x}), reference(proto, {"x": x}))
+
+
 @pytest.mark.parametrize("operator", ["Resize", "Upsample"])
 def test_before_version_11(random: np.random.Generator, operator: str) -> None:
     """Coordinates are i / scale."""

@@ -11,7 +11,7 @@ from tilework import dtypes
 from tilework.dims import Dim, IntLike, dim, product
 from tilework.dtypes import DType
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.operand import Operand
+from tilework.frontends.onnx.operand import DimArray, Operand
 from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.unify import Unified, equal, require_equal
 from tilework.graph.graph import Array, Graph, Value, captured
@@ -30,6 +30,11 @@ class Emitter:
         self.location = ""
         self._scalars: dict[tuple[str, bytes], Value] = {}
         self.around: Emitter | None = None
+        self.trip: Value | None = None
+        """The number of the trip, in the body of a loop."""
+        self.fresh_key: Value | None = None
+        self.drawn = 0
+        """In the outermost graph: a random key that is new at every call, and how many nodes use it (`random_keys`)."""
         self.made: dict[int, tuple[Operand, Value]] = {}
         self.measures: list[str] = []
         """Symbols that are measured in this graph, not in one around or inside it."""
@@ -80,15 +85,21 @@ class Emitter:
             emitter = emitter.around
         if operand.array is not None:
             value = self.builder.constant(operand.array, self.builder.fresh(operand.name or "constant"))
+        elif operand.quotients is not None:
+            value = self._dims(operand.quotients.numerators, operand)
+            under = operand.quotients.denominators
+            if any(entry != 1 for entry in under.reshape(-1)):
+                value = self.apply("divide", value, self._dims(under, operand))
         else:
             assert operand.dims is not None
-            entries: tuple[Dim, ...] = tuple(operand.dims.reshape(-1))
-            held = self.builder.apply_one(
-                "dimension_values", values=entries, shape=operand.shape, location=self.location
-            )
-            value = self.convert(held, operand.dtype)
+            value = self._dims(operand.dims, operand)
         self.made[id(operand)] = (operand, value)
         return value
+
+    def _dims(self, dims: DimArray, operand: Operand) -> Value:
+        entries: tuple[Dim, ...] = tuple(dims.reshape(-1))
+        held = self.builder.apply_one("dimension_values", values=entries, shape=operand.shape, location=self.location)
+        return self.convert(held, operand.dtype)
 
     def constant(self, array: Array) -> Value:
         return self.builder.constant(array)

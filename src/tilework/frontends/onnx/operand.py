@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -21,14 +22,23 @@ LARGEST_KNOWN = 4096
 """Elements up to which a tensor of integers is followed symbolically."""
 
 
+@dataclass(frozen=True)
+class Quotients:
+    """Floating numbers, each a symbolic integer divided by another that is not negative (see `shape_quotients`)."""
+
+    numerators: DimArray
+    denominators: DimArray
+
+
 class Operand:
-    """One ONNX value. At least one of `value`, `array`, `dims` is set; the emitter makes a value of the others.
+    """One ONNX value. At least one of `value`, `array`, `dims`, `quotients` is set; the emitter makes a value of the
+    others.
 
     `words` makes it a tensor of strings: the elements are positions (int64) in that list. Strings that come from
     outside have a `value` of an opaque type and an empty list; maps have such a value and no list.
     """
 
-    __slots__ = ("array", "dims", "dtype", "name", "shape", "value", "words")
+    __slots__ = ("array", "dims", "dtype", "name", "quotients", "shape", "value", "words")
 
     def __init__(
         self,
@@ -39,6 +49,7 @@ class Operand:
         value: Value | None = None,
         array: Array | None = None,
         dims: DimArray | None = None,
+        quotients: Quotients | None = None,
         words: tuple[str, ...] | None = None,
     ) -> None:
         self.name = name
@@ -47,6 +58,7 @@ class Operand:
         self.value = value
         self.array = array
         self.dims = dims
+        self.quotients = quotients
         self.words = words
 
     @property

@@ -20,6 +20,7 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import LARGEST_KNOWN, DimArray, Operand, dim_array, from_array, from_dims
 from tilework.frontends.onnx.shape_movement import MOVEMENT_RULES, Rule, listed_integers, plain_integers
+from tilework.frontends.onnx.shape_quotients import evaluate_quotients
 from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.tensors import Array, element_type
 
@@ -32,6 +33,9 @@ def evaluate(node: OnnxNode) -> list[Operand] | None:
     folded = _fold_numbers(node)
     if folded is not None:
         return [folded]
+    quotients = evaluate_quotients(node)
+    if quotients is not None:
+        return [quotients]
     rule = _RULES.get(node.operator)
     if rule is None or not node.operands:
         return None

@@ -28,6 +28,8 @@ from tilework.frontends.onnx.interpolation import (
     stretched_kernel,
 )
 from tilework.frontends.onnx.node import OnnxNode, element, finite
+from tilework.frontends.onnx.operand import Quotients
+from tilework.frontends.onnx.shape_quotients import whole
 from tilework.graph.graph import Array, Value
 
 _LARGEST_RATIO = 1 << 20
@@ -122,6 +124,9 @@ def _numbers(node: OnnxNode, position: int, what: str) -> Array:
 
 
 def _by_scales(node: OnnxNode, value: Value, places: list[int]) -> list[_Target]:
+    operand = node.operand(2)
+    if operand.array is None and operand.quotients is not None:
+        return _by_quotients(node, value, places, operand.quotients)
     return _scaled_targets(node, value, places, _numbers(node, 2, "the scales"))
 
 
@@ -140,6 +145,22 @@ def _scaled_targets(node: OnnxNode, value: Value, places: list[int], scales: Arr
         exact = own * ratio.numerator == scaled * ratio.denominator
         number = Formula(node.emit, node.emit.scalar(float(given), dtypes.float32))
         found.append(_Target(place, own, scaled, _small(ratio), number, exact))
+    return found
+
+
+def _by_quotients(node: OnnxNode, value: Value, places: list[int], scales: Quotients) -> list[_Target]:
+    """Scales that are made of extents, an extent wanted by one that there is for example."""
+    if scales.numerators.shape != (len(places),):
+        raise NodeFault(1119, f"the scales {node.operand(2)} are for {len(places)} dimensions")
+    found: list[_Target] = []
+    for place, over, under in zip(places, scales.numerators, scales.denominators, strict=True):
+        own = value.tensor.shape[place]
+        scaled = whole(node.symbols, own * over, under)
+        if scaled is None:
+            raise NodeFault(1116, f"whether the scale ({over}) / ({under}) is positive is not known")
+        exact = own * over == scaled * under
+        ratio = _quotient(over, under)
+        found.append(_Target(place, own, scaled, ratio, _number(node, over, under), exact))
     return found
 
 
