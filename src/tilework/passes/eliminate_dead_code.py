@@ -8,6 +8,7 @@ from typing import ClassVar
 
 from tilework.graph.graph import Graph, Node, Value, captured
 from tilework.graph.types import TensorType, TokenType
+from tilework.ops.registry import has_operator, operator
 
 
 @dataclass(frozen=True)
@@ -53,9 +54,13 @@ def _is_effect(node: Node, values: Mapping[str, Value]) -> bool:
 
 
 def _binds(node: Node, values: Mapping[str, Value], measured: frozenset[str]) -> bool:
-    """Whether a result's shape names a measured symbol that no operand's shape names: the node gives it its value."""
+    """Whether a node gives a measured symbol its value: its operator says so, or (control flow, black boxes) a result's
+    shape names one that no operand's shape names.
+    """
     if not measured:
         return False
+    if not node.subgraphs and not node.black_box and has_operator(node.operator):
+        return bool(operator(node.operator).measured(node.attributes))
     found = _symbols(node.outputs) & measured
     return bool(found - _symbols(values[name] for name in node.inputs))
 
