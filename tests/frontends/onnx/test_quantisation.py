@@ -93,23 +93,52 @@ def test_blocks(extent: int, block: int, axis: int) -> None:
     check(proto, back, [((wanted.astype(np.int64) - wide_zero).astype(F32) * wide_scale).astype(F32)])
 
 
-@pytest.mark.parametrize(
-    "kind", ["int4", "uint4", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz"]
-)
+@pytest.mark.parametrize("kind", [
+    "int2", "uint2", "int4", "uint4", "float4_e2m1fn", "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz",
+    "float8_e5m2fnuz",
+])  # fmt: skip
 def test_narrow_types(kind: str) -> None:
     random = np.random.default_rng(5)
     dtype = np.dtype(getattr(ml_dtypes, kind))
     x = (random.standard_normal((4, 5)) * 20).astype(F32)
     inputs: dict[str, Array] = {"x": x, "s": np.array(1.5, F32)}
     number = helper.np_dtype_to_tensor_dtype(dtype)
-    proto = one_node("QuantizeLinear", inputs, opset=21, output_dtype=number)
-    (found,) = run(proto, inputs)
+    proto = one_node("QuantizeLinear", inputs, opset=25, output_dtype=number)
     (wanted,) = reference(proto, inputs)
-    assert found.dtype == dtype
-    np.testing.assert_array_equal(found.astype(F32), np.asarray(wanted).astype(F32))
+    (found,) = run(proto, inputs)
+    for one in (found, *tilework.compile(proto)(**inputs)):
+        assert one.dtype == dtype
+        np.testing.assert_array_equal(one.astype(F32), np.asarray(wanted).astype(F32))
     back = {"x": found, "s": np.array(1.5, F32)}
-    (again,) = run(one_node("DequantizeLinear", back, opset=21), back)
-    np.testing.assert_array_equal(again, found.astype(F32) * F32(1.5))
+    proto = one_node("DequantizeLinear", back, opset=25)
+    for again in (*run(proto, back), *tilework.compile(proto)(**back)):
+        np.testing.assert_array_equal(again, found.astype(F32) * F32(1.5))
+
+
+def test_scales_that_are_powers_of_two() -> None:
+    x = np.linspace(-40, 40, 64).astype(F32)
+    inputs: dict[str, Array] = {"x": x, "s": np.array(0.5, ml_dtypes.float8_e8m0fnu)}
+    proto = one_node("QuantizeLinear", inputs, opset=25, output_dtype=TensorProto.INT8)
+    narrow = np.clip(np.rint(x / F32(0.5)), -128, 127).astype(np.int8)
+    check(proto, inputs, [narrow])
+    back = {"x": narrow, "s": inputs["s"]}
+    proto = one_node("DequantizeLinear", back, opset=25, output_dtype=TensorProto.FLOAT)
+    check(proto, back, [narrow.astype(F32) * F32(0.5)])
+
+
+def test_products_of_small_floats() -> None:
+    random = np.random.default_rng(2)
+    kind = ml_dtypes.float8_e4m3fn
+    a, b = ((random.standard_normal(shape) * 4).astype(F32).astype(kind) for shape in ((3, 8), (8, 5)))
+    held: dict[str, Any] = {"sa": F32(0.5), "p": np.zeros((), kind), "sb": F32(2), "q": np.zeros((), kind)}
+    held |= {"sy": F32(4), "r": np.zeros((), kind)}
+    proto = one_node(
+        "QLinearMatMul", {"a": a, "b": b}, held, order=["a", "sa", "p", "b", "sb", "q", "sy", "r"], opset=21
+    )
+    exact = (a.astype(np.float64) @ b.astype(np.float64) / 4).astype(F32)
+    for found in (*run(proto, {"a": a, "b": b}), *tilework.compile(proto)(a=a, b=b)):
+        assert found.dtype == kind
+        np.testing.assert_array_equal(found.astype(F32), exact.astype(kind).astype(F32))
 
 
 @pytest.mark.parametrize("scale", [0.0, -0.0, np.nan, np.inf, -2.0, 1e-45])

@@ -40,9 +40,10 @@ def _parameter(node: OnnxNode, position: int, value: Value, what: str) -> Value:
     return blocked(node.emit, parameter, value, axis, block, what)
 
 
-def _number_type(node: OnnxNode, name: str, default: DType) -> DType:
-    number = node.integer(name, 0)
-    found = element_type(number) if number else default
+def _number_type(node: OnnxNode, name: str, scale: Value) -> DType:
+    """The type that an attribute names, or that of the scale (float32 for scales that are no numbers of 16 bits)."""
+    number, own = node.integer(name, 0), element(scale)
+    found = element_type(number) if number else own if own.is_floating and own.bits >= 16 else dtypes.float32
     if not found.is_floating or found.bits < 16:
         raise NodeFault(1108, f"attribute {name!r} is {found}, it must be a floating-point type of 16 bits or more")
     return found
@@ -58,8 +59,7 @@ def _quantize(node: OnnxNode) -> Value:
             raise NodeFault(1108, f"attribute 'output_dtype' is {wanted}, the zero point is {node.operand(2)}")
         wanted = node.operand(2).dtype
     scale = _parameter(node, 1, value, "the scale")
-    default = element(scale) if element(scale).is_floating else dtypes.float32
-    kind = _number_type(node, "precision", default)
+    kind = _number_type(node, "precision", scale)
     value, scale = emit.convert(value, kind), emit.convert(scale, kind)
     if not wanted.is_integer:
         return cast(node, emit.apply("divide", value, scale), wanted)
@@ -71,7 +71,7 @@ def _dequantize(node: OnnxNode) -> Value:
     """(q - zero point) * scale."""
     value, emit = node.value(0), node.emit
     scale = _parameter(node, 1, value, "the scale")
-    wanted = _number_type(node, "output_dtype", element(scale))
+    wanted = _number_type(node, "output_dtype", scale)
     zero = _parameter(node, 2, value, "the zero point") if node.has(2) else None
     wide = scale if element(scale).bits > 16 else emit.convert(scale, dtypes.float32)
     return emit.convert(dequantised(emit, value, wide, zero), wanted)
