@@ -94,6 +94,10 @@ def run_loop(node: OnnxNode, run: Run) -> list[Operand]:
     return _conditional_loop(node, body, run)
 
 
+MOST_COUNTED = 1 << 20
+"""Trips up to which their numbers are a tensor, of which each trip takes one."""
+
+
 def _always(node: OnnxNode, body: GraphProto) -> bool:
     """Whether a loop's condition is never false, and it is known how often it runs."""
     if not node.has(0) or node.operand(0).known() is None:
@@ -127,9 +131,13 @@ def _is_true(tensor: object) -> bool:
 
 
 def _counted_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand] | None:
-    """The results of a loop that runs a known number of times; None where its state changes its size."""
+    """The results of a loop that runs a known number of times; None where its state changes its size, or where the
+    numbers of its trips take too much memory.
+    """
     emit = node.emit
     (trips,) = node.known(0, "the number of trips").reshape(-1)
+    if trips.is_constant and trips.constant > MOST_COUNTED:
+        return None
     numbers = emit.iota((_not_negative(trips),), 0, dtypes.int64)
     state = [node.value(n) for n in range(2, len(node.operands))]
     inner = emit.inside("body")
