@@ -132,7 +132,7 @@ CODES: Mapping[int, CodeInfo] = {
     ),
     1126: CodeInfo(
         "size that data decide",
-        "How large a result is follows from values, not from the sizes of inputs.",
-        "Cut the model before it, or make the number of trips constant.",
+        "Values decide what no measured size can stand for: rows of a loop that are not of one size, or how often a loop runs whose trips differ.",
+        "Make all rows of one size, or the number of trips constant; else cut the model before the loop.",
     ),
 }
