@@ -17,6 +17,7 @@ from tilework.ops.builder import GraphBuilder
 from tilework.ops.interpret import interpret
 from tilework.ops.verify import verify
 from tilework.passes.integer_products import IntegerProducts
+from tilework.runtime.context import Context, ContextOptions
 
 F32, I8, U8, I32 = dtypes.float32, dtypes.int8, dtypes.uint8, dtypes.int32
 PASS = IntegerProducts()
@@ -254,6 +255,14 @@ def test_chains_keep_every_bit(seed: int) -> None:
     for results in (interpret(found, [array], {"n": 2}), compile_graph(graph)(array)):
         for one, other_one in zip(results, wanted, strict=True):
             np.testing.assert_array_equal(one, other_one)
+    if seed == 0:
+        (first_output, second_output) = wanted
+        for threads in (1, 2, 3, 8):
+            with Context(ContextOptions(threads=threads)) as context:
+                for checked in (False, True):
+                    one, two = compile_graph(graph, CompileOptions(checked=checked), context)(array)
+                    np.testing.assert_array_equal(one, first_output)
+                    np.testing.assert_array_equal(two, second_output)
     if seed % 2 == 0:
         kinds = [found.values[node.inputs[0]].tensor.dtype for node in found.nodes if node.operator == "reduce_window"]
         assert U8 in kinds  # the maxima of the integers
