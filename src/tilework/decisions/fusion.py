@@ -18,13 +18,24 @@ _MOVES = frozenset(("transpose", "broadcast_in_dim", "slice", "convert"))
 """Operators whose result an affine index into the operand gives (with at most a conversion)."""
 _MAPS = frozenset(
     (
-        *_MOVES, "assume", "reshape", "reverse", "concatenate", "pad", "iota", "dimension_values", "resample", "take",
+        *_MOVES,
+        "assume",
+        "reshape",
+        "reverse",
+        "concatenate",
+        "pad",
+        "iota",
+        "dimension_values",
+        "resample",
+        "take",
         "gather_nd",
     )
 )
 """Operators that, like the elementwise ones, compute each element of their result on its own."""
 _READ_ONCE = frozenset(("reduce", "arg_reduce"))
 """Reductions that read each element of their operand once."""
+_PRODUCTS = frozenset(("dot_general", "convolution"))
+"""Sums that use elements of their operands again, in tiles."""
 NEAR = 1 << 16
 """Elements of a row that are still near when it has been walked over once: they fit a second-level cache."""
 LARGEST = 64
@@ -42,9 +53,10 @@ def regions(graph: Graph) -> tuple[Region, ...]:
     members: dict[str, list[Node]] = {}
     for node in reversed(graph.nodes):
         joined = _reader_region(graph, node, root_of)
-        if joined is not None and len(members[joined.name]) < LARGEST and _may_join(graph, node, joined):
+        there = members[joined.name] if joined is not None else []
+        if joined is not None and len(there) < LARGEST and _may_join(graph, node, joined, there):
             root_of[node.name] = joined
-            members[joined.name].append(node)
+            there.append(node)
         else:
             root_of[node.name] = node
             members[node.name] = [node]
@@ -66,10 +78,10 @@ def _reader_region(graph: Graph, node: Node, root_of: dict[str, Node]) -> Node |
     return next(iter(roots.values()))
 
 
-def _may_join(graph: Graph, node: Node, root: Node) -> bool:
+def _may_join(graph: Graph, node: Node, root: Node, members: list[Node]) -> bool:
     if operator(root.operator).view or operator(root.operator).measured(root.attributes):
         return False  # what a size is measured from is stored
-    if _reduces_rows(graph, node, root):
+    if _reduces_rows(graph, node, root) or _ends_in(node, root, members):
         return True
     if not is_map(node):
         return False
@@ -89,6 +101,24 @@ def _reduces_rows(graph: Graph, node: Node, root: Node) -> bool:
     last = bool(row) and len(row) < len(shape) and sorted(reduced) == list(range(len(shape) - len(row), len(shape)))
     elements = product(row).value
     return last and walked.tensor.shape == shape and (elements is None or elements <= NEAR)
+
+
+def _ends_in(node: Node, root: Node, members: list[Node]) -> bool:
+    """Whether a product's results go element by element through elementwise nodes into the root's, and nowhere else.
+
+    A region has one product: its tiles are what the nodes after it follow.
+    """
+    if node.operator not in _PRODUCTS or any(member.operator in _PRODUCTS for member in members):
+        return False
+    shape = node.outputs[0].tensor.shape
+    reached = {node.outputs[0].name}
+    for member in reversed(members):
+        if reached.isdisjoint(member.inputs):
+            continue
+        if not operator(member.operator).elementwise or member.outputs[0].tensor.shape != shape:
+            return False
+        reached.add(member.outputs[0].name)
+    return root.outputs[0].name in reached
 
 
 def _aliases(graph: Graph, node: Node) -> bool:

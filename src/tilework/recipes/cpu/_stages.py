@@ -6,6 +6,7 @@ from tilework.dims import product
 from tilework.loops.expressions import Call, Load, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Compute, Loop, Node, Sequence, children, statements
+from tilework.recipes.cpu._epilogues import uses_again
 from tilework.schedule.primitive import Setting
 from tilework.schedule.primitives.compute_at import ComputeAt
 from tilework.schedule.primitives.fission import Fission
@@ -50,8 +51,8 @@ def together(schedule: Schedule) -> Schedule:
     Stages before the last move to the innermost of the last one's loops where none computes anything twice.
     """
     mains = [main_statement(loop) for loop in outermost_loops(schedule.program.body)]
-    if len(mains) < 2:
-        return schedule
+    if len(mains) < 2 or any(uses_again(schedule.setting, schedule.setting.statement(name)) for name in mains[:-1]):
+        return schedule  # a product needs tiles of its own
     last = schedule.setting.statement(mains[-1])
     around = band(schedule.setting.enclosing(last)[0])
     for loop in reversed(around):

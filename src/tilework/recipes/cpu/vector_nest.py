@@ -26,6 +26,7 @@ from tilework.memory.placement import typical
 from tilework.numerics import Numerics
 from tilework.recipes.cpu._access import addresses, layouts_for, reduced_by
 from tilework.recipes.cpu._dot_products import for_dot_products, tensorised
+from tilework.recipes.cpu._epilogues import result_with_readers, with_epilogue
 from tilework.recipes.cpu._lanes import best_lanes
 from tilework.recipes.cpu._packing import copied, copyable
 from tilework.recipes.cpu._parts import in_parts
@@ -83,6 +84,8 @@ def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Sc
 
 def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset[str]) -> Schedule:
     """Treat one outermost loop, with the statements in it."""
+    if _belongs_to_another(schedule, tops):
+        return schedule
     if schedule.outside is not None:
         packable -= schedule.outside.shared
     if len(nests_inside(schedule, tops)) > 1:
@@ -95,6 +98,14 @@ def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset
     return schedule
 
 
+def _belongs_to_another(schedule: Schedule, tops: tuple[str, ...]) -> bool:
+    """Whether statements have become part of another nest, or of another statement, that was treated before them."""
+    if all(found.name != tops[-1] for found in statements(schedule.program.body)):
+        return True
+    (loop, *_) = schedule.setting.enclosing(schedule.setting.statement(tops[-1]))
+    return any(found.name not in tops for found in statements(loop))
+
+
 # -- one nest ----------------------------------------------------------------------------------------------------------
 def nest(
     schedule: Schedule, statement: str, packable: frozenset[str] = frozenset(), *, apart: bool = False
@@ -104,6 +115,7 @@ def nest(
     Where the nest is not perfect, only the loops around all of it are treated; with `apart`, only those that hold
     nothing but the statement.
     """
+    result = "" if apart else result_with_readers(schedule, statement)
     if not apart:
         schedule = _fused(schedule, statement)
     around = _treated(schedule, statement, apart)
@@ -130,6 +142,8 @@ def nest(
         schedule = schedule.transform_layout(name, str(layout))
     found = schedule.setting.statement(statement)
     schedule = with_lanes(schedule, found, _treated(schedule, statement, apart), kinds, chosen, packable, copies)
+    if result:
+        schedule = with_epilogue(schedule, result)
     for copy in copies:
         schedule = _all_threads(tails_apart(schedule, copy.buffer), copy.buffer)
     if found.reduction and not apart:

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from tilework.dims import Dim
+from tilework.dims import Dim, dim
 from tilework.loops.expressions import Expression, Load, cast, rewrite, substitute
 from tilework.loops.program import EMPTY, Access, Compute, Loop, Node, Storage, path, sequence, statements, walk
 from tilework.loops.program import rewrite as rewrite_tree
@@ -70,7 +70,7 @@ class FuseIntoStore(Primitive):
         for loop in around:
             if (loop.extent.value or 2) > 1 and not determines(store.target.index, loop.variable, free):
                 return unknown(f"iterations of {loop.variable} may store the same element of {found.source}", loop)
-        extra = [n for n in walk(found.own) if isinstance(n, Loop) and n.variable not in found.loops]
+        extra = [n for n in walk(found.own) if isinstance(n, Loop) and n.variable not in found.loops and n.extent != 1]
         if extra:
             return unknown(f"{extra[0].variable} does not index {found.source}", extra[0])
         alive = {n.buffer.name for n in path(program.body, store) if isinstance(n, Storage)}
@@ -88,6 +88,7 @@ class FuseIntoStore(Primitive):
         values: dict[str, Dim] = {
             name: entry for name, entry in zip(found.loops, store.target.index, strict=True) if name
         }
+        values = {n.variable: dim(0) for n in walk(found.own) if isinstance(n, Loop)} | values  # once where not named
         argument = any(a.buffer.name == found.source for a in program.arguments)
         others = [s for s in statements(program.body) if s is not found.statement and reads_of(found.source, [s])]
         stays = argument or bool(others)
