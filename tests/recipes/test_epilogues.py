@@ -48,7 +48,8 @@ def exact(given: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
         tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name))
     for value in (*wide.graph.input, *wide.graph.output, *wide.graph.value_info):
         value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    return ReferenceEvaluator(wide).run(None, {name: array.astype(np.float64) for name, array in inputs.items()})
+    found = ReferenceEvaluator(wide).run(None, {name: array.astype(np.float64) for name, array in inputs.items()})
+    return list(found) if isinstance(found, list) else list(found.values())
 
 
 def regions(given: onnx.ModelProto) -> list[tuple[str, ...]]:
