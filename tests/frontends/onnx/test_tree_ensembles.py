@@ -242,3 +242,6 @@ def test_broken_trees_are_refused() -> None:
     assert broken(aggregate_function="MEDIAN").startswith("1123")
     assert "base values" in broken(base_values=[1.0, 2.0])
     assert "entries for 3 nodes" in broken(nodes_missing_value_tracks_true=[1])
+    assert "targets" in broken(n_targets=2**60)
+    assert "targets" in broken(n_targets=-1)
+    assert "feature" in broken(nodes_featureids=[2**40, 0, 0])

@@ -110,6 +110,8 @@ class _Table:
         self.places[key] = len(self.weights) + self._add(split.feature, split.number, (*ways, missing))
 
     def _add(self, feature: int, number: float, children: tuple[int, ...]) -> int:
+        if not 0 <= feature < 2**31:
+            raise NodeFault(1108, f"a node looks at feature {feature}")
         self.splits.append((feature, 0.0 if math.isnan(number) else number, children))
         return len(self.splits) - 1
 
@@ -185,19 +187,25 @@ def one_comparison(children: Array) -> str | None:
 
 def leaves_of_trees(found: Forest) -> list[list[int]]:
     """The leaves of each tree that a walk may end in."""
-    result: list[list[int]] = []
-    for root in found.roots.tolist():
+    known: dict[int, list[int]] = {}
+    for root in dict.fromkeys(found.roots.tolist()):
         seen, stack = {root}, [root]
         while stack:
             below = set(found.children[stack.pop()].tolist()) - seen
             seen |= below
             stack.extend(below)
-        result.append(sorted(node for node in seen if node < found.leaves))
-    return result
+        known[root] = sorted(node for node in seen if node < found.leaves)
+    return [known[root] for root in found.roots.tolist()]
+
+
+MOST_TARGETS = 2**20
+"""Targets beyond which their number is taken for damage."""
 
 
 def in_targets(pairs: Iterable[tuple[int, float]], targets: int) -> None:
-    """Raise `NodeFault` 1108 unless all targets exist."""
+    """Raise `NodeFault` 1108 unless all targets exist, and are as many as there may be."""
+    if not 0 < targets <= MOST_TARGETS:
+        raise NodeFault(1108, f"there are {targets} targets; 1 to {MOST_TARGETS} are possible")
     for target, _ in pairs:
         if not 0 <= target < targets:
             raise NodeFault(1108, f"a weight is for target {target}; there are {targets}")

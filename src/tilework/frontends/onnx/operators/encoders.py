@@ -88,6 +88,7 @@ def looked_up(node: OnnxNode, keys: Array | Words, values: Array | Words, defaul
     return emit.apply("take", emit.constant(table), place, dimension=0)
 
 
+_TENSORS = (dtypes.int16, dtypes.int32, dtypes.int64, dtypes.float32, dtypes.float64)
 _SUFFIXES: Mapping[str, DType | None] = {"int64s": dtypes.int64, "floats": dtypes.float32, "strings": None}
 
 
@@ -101,7 +102,10 @@ def _list_of(node: OnnxNode, stem: str) -> tuple[Array | Words, str] | None:
     (suffix,) = found
     name = f"{stem}_{suffix}"
     if suffix == "tensor":
-        return node.strings_or_tensor(name), suffix
+        given = node.strings_or_tensor(name)
+        if not isinstance(given, tuple) and dtype_of(given) not in _TENSORS:
+            raise NodeFault(1108, f"attribute {name!r} holds {dtype_of(given)}")
+        return given, suffix
     if suffix == "strings":
         return node.texts(name), suffix
     if suffix == "floats":

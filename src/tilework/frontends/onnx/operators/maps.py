@@ -11,6 +11,9 @@ from tilework.frontends.onnx.operand import STRINGS, from_value
 from tilework.frontends.onnx.words import boxed, outside
 from tilework.graph.types import OpaqueType, TensorType, ValueType
 
+LONGEST = 2**28
+"""Elements beyond which the length of a row is taken for damage."""
+
 _VALUES = {"float": dtypes.float32, "double": dtypes.float64, "int64": dtypes.int64}
 
 
@@ -68,7 +71,7 @@ def _cast_map(node: OnnxNode) -> Result:
         node.choice("cast_to", "TO_FLOAT", ("TO_FLOAT", "TO_STRING", "TO_INT64"))
     ]
     length = node.integer("max_map", 1) if form == "SPARSE" else -1
-    if form == "SPARSE" and not 0 < length < 2**31:
+    if form == "SPARSE" and not 0 < length <= LONGEST:
         raise NodeFault(1108, f"max_map is {length}")
     return _result(node, "CastMap", length, kind)
 

@@ -144,9 +144,9 @@ def _of_pairs(node: OnnxNode, labels: Sequence[int] | Sequence[str], per_class: 
     """A decision for each pair of classes; the class that wins most pairs (of equal ones the first) is the label."""
     rows, emit = scores.rows_of(node), node.emit
     count, classes = sum(per_class), len(labels)
+    rho, how = _offsets(node, classes * (classes - 1) // 2), scores.transform(node)
     pairs = list(combinations(range(classes), 2))
     vectors = _matrix(node.numbers("support_vectors", ()), count, "support_vectors")
-    rho, how = _offsets(node, len(pairs)), scores.transform(node)
     kernels = _kernels(emit, rows, vectors, _kernel(node))
     coefficients = _matrix(node.numbers("coefficients", ()), classes - 1, "coefficients")
     if coefficients.shape[1] != count:

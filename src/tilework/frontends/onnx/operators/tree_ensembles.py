@@ -18,6 +18,9 @@ from tilework.frontends.onnx.node import OnnxNode, Result, element
 from tilework.frontends.onnx.tree_attributes import AGGREGATES, branches_and_leaves, from_tables, numbers_of
 from tilework.graph.graph import Array, Value
 
+LARGEST_TABLE = 2**28
+"""Elements of a table of leaves and targets beyond which a model is refused."""
+
 MOST_UNROLLED = 2
 """Steps of a walk that are written out; longer walks are loops."""
 
@@ -135,14 +138,18 @@ def _grouped(touched: Sequence[set[int]], targets: int) -> tuple[list[int | None
     """
     if any(len(own) > 1 for own in touched):
         return None
-    by_target: list[list[int | None]] = [[] for _ in range(targets)]
+    by_target: dict[int, list[int | None]] = {}
     for tree, own in enumerate(touched):
         for target in own:
-            by_target[target].append(tree)
-    width = max((len(own) for own in by_target), default=0)
+            by_target.setdefault(target, []).append(tree)
+    width = max(map(len, by_target.values()), default=0)
     if not width or width * targets > 2 * len(touched):
         return None
-    return [tree for own in by_target for tree in (*own, *(None,) * (width - len(own)))], width
+    order: list[int | None] = []
+    for target in range(targets):
+        trees = by_target.get(target, [])
+        order += [*trees, *(None,) * (width - len(trees))]
+    return order, width
 
 
 def _identity(reducer: str) -> float:
@@ -160,7 +167,7 @@ def _spread(emit: Emitter, found: Forest, places: Value, targets: int, dtype: DT
     """The weights of leaves [rows, trees, targets]."""
     none = _identity(reducer)
     if max(map(len, found.weights)) > 1:
-        table = np.full((found.leaves, targets), none, dtype.numpy)
+        table = _table(found, targets, none, dtype)
         for leaf, pairs in enumerate(found.weights):
             for target, weight in pairs:
                 table[leaf, target] = weight
@@ -172,9 +179,16 @@ def _spread(emit: Emitter, found: Forest, places: Value, targets: int, dtype: DT
     return emit.apply("select", hit, held, emit.fill(none, dtype, hit.tensor.shape))
 
 
+def _table(found: Forest, targets: int, fill: float, dtype: DType) -> Array:
+    """A number for each leaf and target. Raises `NodeFault` 1124 where there are too many."""
+    if found.leaves * targets > LARGEST_TABLE:
+        raise NodeFault(1124, f"{found.leaves} leaves with weights for {targets} targets make too large a table")
+    return np.full((found.leaves, targets), fill, dtype.numpy)
+
+
 def _present(emit: Emitter, found: Forest, places: Value, targets: int) -> Value:
     """Whether a leaf had a weight for each target."""
-    table = np.zeros((found.leaves, targets), np.int32)
+    table = _table(found, targets, 0, dtypes.int32)
     for leaf, pairs in enumerate(found.weights):
         for target, _ in pairs:
             table[leaf, target] = 1
