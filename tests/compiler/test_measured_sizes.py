@@ -240,3 +240,21 @@ def test_a_value_that_there_is_not() -> None:
         with pytest.raises(RunError, match="it does not fit") as caught:
             run(np.array(False), x)
         assert caught.value.code == 1804
+
+
+@pytest.mark.parametrize("decision", [True, False])
+def test_branches_whose_results_have_measured_sizes(decision: bool) -> None:
+    """One computes the result, and one hands on a value that both see: each allocates it."""
+    b = GraphBuilder("branches", [Symbol("m", measured=True)])
+    count, p = b.input("count", I64), b.input("p", BOOL)
+    numbers = b.apply_one("numbers_below", count, extent=(dim("m"),))
+    then, other = b.subgraph("then"), b.subgraph("else")
+    passed = [inner.input(name, I64, "m") for inner, name in ((then, "t"), (other, "e"))]
+    doubled = then.apply_one("add", passed[0], passed[0])
+    graphs = [then.build([passed[0], doubled]), other.build([passed[1], passed[1]])]
+    results = b.apply_all("if", [p, numbers], {}, subgraphs=graphs)
+    graph = b.build([*results, b.apply_one("add", results[0], results[1])])
+    verify(graph)
+    for number in (5, 0, 9):
+        found = check(graph, np.array(number), np.array(decision))
+        np.testing.assert_array_equal(found[1], np.arange(number) * (2 if decision else 1))

@@ -47,8 +47,8 @@ class StepPlanner(Protocol):
 
     classes: ByteClasses
 
-    def nested(self, block: PlanBlock) -> list[Step]:
-        """The steps of a block."""
+    def nested(self, block: PlanBlock, after: Callable[[], list[Step]] = list) -> list[Step]:
+        """The steps of a block, and what comes after them in the same list. What these allocate is only so there."""
         ...
 
     def buffer_of(self, name: str) -> PlanBuffer:
@@ -124,12 +124,17 @@ def _branch(planner: StepPlanner, item: PlanControl) -> Step:
     node = item.control.node
     arms: list[tuple[Step, ...]] = []
     for block in item.blocks:
-        steps = planner.nested(block)
-        for result, returned in zip(node.outputs, block.graph.outputs, strict=True):
-            if planner.classes.of(returned) != planner.classes.of(result.name):
-                source, target = planner.buffer_of(returned), planner.buffer_of(result.name)
-                steps += planner.copied(source, target, node.location)
-        arms.append(tuple(steps))
+        pairs = zip(node.outputs, block.graph.outputs, strict=True)
+        handed_on = [
+            (planner.buffer_of(returned), planner.buffer_of(result.name))
+            for result, returned in pairs
+            if planner.classes.of(returned) != planner.classes.of(result.name)
+        ]
+
+        def copies(handed_on: Sequence[tuple[PlanBuffer, PlanBuffer]] = handed_on) -> list[Step]:
+            return [step for one, other in handed_on for step in planner.copied(one, other, node.location)]
+
+        arms.append(tuple(planner.nested(block, copies)))
     predicate = planner.buffer_of(node.inputs[0]).name
     return Branch(node.name, predicate, arms[0], arms[1], origin=node.location)
 

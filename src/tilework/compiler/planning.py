@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from tilework.candidates.region import Region
@@ -226,12 +226,12 @@ class _Planner:
                 self.steps.extend(control_steps(self, item))
 
     # -- what control steps need ---------------------------------------------------------------------------------------
-    def nested(self, block: PlanBlock) -> list[Step]:
-        """The steps of a block."""
+    def nested(self, block: PlanBlock, after: Callable[[], list[Step]] = list) -> list[Step]:
+        """The steps of a block, and what comes after them in the same list. What these allocate is only so there."""
         around, self.steps = self.steps, []
         allocated = set(self.allocated)
         self._items(block.items, block.graph)
-        found, self.steps = self.steps, around
+        found, self.steps = [*self.steps, *after()], around
         self.allocated = allocated
         return found
 
