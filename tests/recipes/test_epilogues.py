@@ -48,8 +48,8 @@ def exact(given: onnx.ModelProto, inputs: Mapping[str, Array]) -> list[Array]:
         tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name))
     for value in (*wide.graph.input, *wide.graph.output, *wide.graph.value_info):
         value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    found = ReferenceEvaluator(wide).run(None, {name: array.astype(np.float64) for name, array in inputs.items()})
-    return list(found) if isinstance(found, list) else list(found.values())
+    evaluator: Any = ReferenceEvaluator(wide)
+    return list(evaluator.run(None, {name: array.astype(np.float64) for name, array in inputs.items()}))
 
 
 def regions(given: onnx.ModelProto) -> list[tuple[str, ...]]:
@@ -189,6 +189,20 @@ def test_what_does_not_join() -> None:
     ):
         for found, expected in zip(run(given, inputs), exact(given, inputs), strict=True):
             np.testing.assert_array_equal(found, expected)
+
+
+def test_what_a_product_reads_is_computed_once() -> None:
+    random = np.random.default_rng(6)
+    constants = {"w": integers(random, 8, 8)}
+    nodes = [node("Relu", ["x"], ["r"]), node("MatMul", ["r", "w"], ["t"]), node("Add", ["t", "r"], ["y"])]
+    given = model(nodes, {"x": (8, 8)}, constants)
+    assert regions(given) == [("maximum",), ("dot_general", "add")]
+    inputs = {"x": integers(random, 8, 8)}
+    np.testing.assert_array_equal(run(given, inputs)[0], exact(given, inputs)[0])
+    nodes = [node("Transpose", ["x"], ["r"]), node("MatMul", ["r", "w"], ["t"]), node("Relu", ["t"], ["y"])]
+    given = model(nodes, {"x": (8, 8)}, constants)
+    assert len(regions(given)) == 1, "a move is only another index"
+    np.testing.assert_array_equal(run(given, inputs)[0], exact(given, inputs)[0])
 
 
 def test_special_values() -> None:

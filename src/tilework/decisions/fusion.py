@@ -81,13 +81,23 @@ def _reader_region(graph: Graph, node: Node, root_of: dict[str, Node]) -> Node |
 def _may_join(graph: Graph, node: Node, root: Node, members: list[Node]) -> bool:
     if operator(root.operator).view or operator(root.operator).measured(root.attributes):
         return False  # what a size is measured from is stored
+    if _feeds_product(node, members):
+        return node.operator in _MOVES and not _narrows(graph, node)
     if _reduces_rows(graph, node, root) or _ends_in(node, root, members):
         return True
     if not is_map(node):
         return False
     if is_map(root) or root.operator in _READ_ONCE:
         return not (operator(node.operator).view and _aliases(graph, node))
-    return node.operator in _MOVES
+    return node.operator in _MOVES and not _narrows(graph, node)
+
+
+def _narrows(graph: Graph, node: Node) -> bool:
+    """Whether a conversion makes elements smaller: whoever reads them many times reads less, and what it wants."""
+    if node.operator != "convert":
+        return False
+    before, after = graph.values[node.inputs[0]].tensor.dtype, node.output.tensor.dtype
+    return after.bits < before.bits
 
 
 def _reduces_rows(graph: Graph, node: Node, root: Node) -> bool:
@@ -101,6 +111,15 @@ def _reduces_rows(graph: Graph, node: Node, root: Node) -> bool:
     last = bool(row) and len(row) < len(shape) and sorted(reduced) == list(range(len(shape) - len(row), len(shape)))
     elements = product(row).value
     return last and walked.tensor.shape == shape and (elements is None or elements <= NEAR)
+
+
+def _feeds_product(node: Node, members: list[Node]) -> bool:
+    """Whether a product among the members reads a node's results, at first hand or not: it reads each many times."""
+    wanted: set[str] = set()
+    for member in members:  # readers first
+        if member.operator in _PRODUCTS or any(value.name in wanted for value in member.outputs):
+            wanted.update(member.inputs)
+    return any(value.name in wanted for value in node.outputs)
 
 
 def _ends_in(node: Node, root: Node, members: list[Node]) -> bool:
