@@ -127,7 +127,7 @@ def _field_changed(message: Any, messages: Sequence[Any], random: Random) -> Non
         elif field.message_type is not None:
             likes = [one for one in messages if one.DESCRIPTOR is field.message_type]
             if likes and random.random() < 0.6:
-                getattr(message, field.name).CopyFrom(random.choice(likes))
+                getattr(message, field.name).CopyFrom(_copy(random.choice(likes)))
             else:
                 message.ClearField(field.name)
         elif random.random() < 0.1:
@@ -136,6 +136,13 @@ def _field_changed(message: Any, messages: Sequence[Any], random: Random) -> Non
             setattr(message, field.name, _drawn(field, messages, random))
     except (ValueError, TypeError):
         return  # a value that the field cannot hold
+
+
+def _copy(message: Any) -> Any:
+    """A message of its own: one that is put into itself would never end."""
+    found = type(message)()
+    found.CopyFrom(message)
+    return found
 
 
 def _list_changed(held: Any, field: Any, messages: Sequence[Any], random: Random) -> None:
@@ -147,7 +154,7 @@ def _list_changed(held: Any, field: Any, messages: Sequence[Any], random: Random
     elif field.message_type is not None:
         likes = [one for one in messages if one.DESCRIPTOR is field.message_type]
         if likes:
-            held.add().CopyFrom(random.choice(likes))
+            held.append(_copy(random.choice(likes)))
     elif held and choice < 0.8:
         held[random.randrange(len(held))] = _drawn(field, messages, random)
     else:

@@ -74,8 +74,8 @@ def tilework_engine(model: str, cases: dict[str, str], threads: int) -> Prepared
     return _prepared(ordered, lambda given: executable(*given), names, facts)
 
 
-def session(model: str | bytes, threads: int) -> Any:
-    """Return ONNX Runtime's session of a file, or of a model's bytes, with its default optimisations.
+def session(model: str | bytes, threads: int, plain: bool = False) -> Any:
+    """Return ONNX Runtime's session of a file, or of a model's bytes, with its default optimisations or none.
 
     Raises `MissingPeerError` where onnxruntime is not installed.
     """
@@ -86,6 +86,8 @@ def session(model: str | bytes, threads: int) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
+    if plain:
+        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
 
 
