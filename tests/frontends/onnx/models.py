@@ -11,6 +11,7 @@ from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper, numpy_h
 from onnx.reference import ReferenceEvaluator
 
 from tilework.errors import FrontendError
+from tilework.frontends.onnx.black_boxes import FUNCTIONS
 from tilework.frontends.onnx.importer import import_model
 from tilework.graph.graph import Array, Graph
 from tilework.ops.interpret import interpret
@@ -76,7 +77,7 @@ def run(proto: ModelProto | Graph, feeds: Mapping[str, Array]) -> tuple[Array, .
     """Import (with Tilework's own checks), verify, interpret."""
     imported = proto if isinstance(proto, Graph) else import_model(proto, check="own")
     verify(imported)
-    return interpret(imported, feeds)
+    return interpret(imported, feeds, black_boxes=FUNCTIONS)
 
 
 def reference(proto: ModelProto, feeds: Mapping[str, Array]) -> list[Array]:

@@ -52,6 +52,8 @@ def cases() -> list[Any]:
         # the bodies of functions ("_expanded") are other operators put together
         if case.model is not None
         and not case.name.endswith("_expanded")
+        # ONNX promises no particular random numbers
+        and not case.name.startswith(("test_bernoulli", "test_training_dropout"))
         and all(node.op_type in known or has_body(node, opsets(case.model)) for node in case.model.graph.node)
     ]
 

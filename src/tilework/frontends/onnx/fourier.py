@@ -73,11 +73,12 @@ def _product(emit: Emitter, signal: Signal, length: int, sign: int) -> Signal:
 
 def _product_of_symbolic_length(emit: Emitter, signal: Signal, inverse: bool) -> Signal:
     length, dtype = signal.real.tensor.shape[-1], signal.real.tensor.dtype
+    wide = dtypes.float64  # as constant matrices are made
     places = [emit.iota((length, length), axis, dtypes.int64) for axis in (0, 1)]
     turns = emit.apply("remainder", emit.apply("multiply", *places), emit.extent(length, dtypes.int64))
-    fractions = emit.apply("divide", emit.convert(turns, dtype), emit.extent(length, dtype))
+    fractions = emit.apply("divide", emit.convert(turns, wide), emit.extent(length, wide))
     angles = emit.apply("multiply", fractions, math.tau if inverse else -math.tau)
-    cosines, sines = emit.apply("cosine", angles), emit.apply("sine", angles)
+    cosines, sines = (emit.convert(emit.apply(name, angles), dtype) for name in ("cosine", "sine"))
     real, imaginary = emit.matmul(signal.real, cosines), emit.matmul(signal.real, sines)
     if signal.imaginary is not None:
         real = emit.apply("subtract", real, emit.matmul(signal.imaginary, sines))
