@@ -62,13 +62,13 @@ def test_a_branch_chosen_by_data(large: bool) -> None:
     check(model, x=x if large else -x)
 
 
-def test_branches_of_different_sizes_are_refused() -> None:
+def test_branches_of_different_sizes_get_code_for_each_condition() -> None:
     then = helper.make_graph([constant("t", np.zeros(2, np.float32))], "then", [], [info("t", F, 2)])
     other = helper.make_graph([constant("e", np.zeros(3, np.float32))], "else", [], [info("e", F, 3)])
     node = helper.make_node("If", ["p"], ["y"], then_branch=then, else_branch=other)
-    with pytest.raises(FrontendError, match="known only when the model runs") as caught:
-        tilework.compile(whole(helper.make_graph([node], "g", [info("p", B)], [info("y", F, None)])))
-    assert caught.value.code == 1120
+    executable = tilework.compile(whole(helper.make_graph([node], "g", [info("p", B)], [info("y", F, None)])))
+    for decision, size in ((True, 2), (False, 3), (True, 2)):
+        np.testing.assert_array_equal(executable(np.array(decision))[0], np.zeros(size))
 
 
 def powers(trips: Any, start: Any, condition: list[Any], rows: bool) -> ModelProto:
