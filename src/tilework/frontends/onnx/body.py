@@ -15,12 +15,12 @@ from tilework.frontends.onnx.control import Refused, Skipped, WithoutMeaning, ru
 from tilework.frontends.onnx.converters import Converter, converters, qualified
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.finished import finished
 from tilework.frontends.onnx.functions import Body, body_of, model_functions
 from tilework.frontends.onnx.node import OnnxNode, Result
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.outputs import output_faults
 from tilework.frontends.onnx.random_keys import add_fresh_key, draws_without_seed
-from tilework.frontends.onnx.rename import rename_values
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.sequences import SEQUENCE_OPERATORS, run_on_sequences, unrolled_loop
 from tilework.frontends.onnx.shape_arithmetic import evaluate
@@ -30,12 +30,10 @@ from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.tensors import STRING_ELEMENTS, to_array
 from tilework.frontends.onnx.words import (
     MOVERS,
-    PROVIDER,
     is_outside,
     of_strings,
     outside,
     positions,
-    presented,
     spoken,
     stored_strings,
     takes_strings,
@@ -117,7 +115,13 @@ class BodyImporter:
                 self.faults.extend(output_faults(value, held, shapes_hold))
         if self.faults:
             return self._builder.build([])
-        return self._outputs([value.name for value in proto.output], scope)
+        outputs: list[tuple[str, Held]] = []
+        for value in proto.output:
+            held = scope[value.name]
+            assert not isinstance(held, Missing)
+            outputs.append((value.name, held))
+        graph, self.structures = finished(self._emitter, outputs)
+        return graph
 
     def _constants(self, proto: GraphProto, scope: Scope) -> None:
         for tensor in proto.initializer:
@@ -392,44 +396,3 @@ class BodyImporter:
         for name, value in zip(node.outputs, branch.output, strict=True):
             scope[name] = inner.get(value.name, Missing.FAILED)
         return True
-
-    # -- outputs -------------------------------------------------------------------------------------------------------
-    def _outputs(self, wanted: Sequence[str], scope: Scope) -> Graph:
-        names: list[str] = []
-        values: list[Value] = []
-        structures: list[Structure] = []
-        for name in wanted:
-            held = scope[name]
-            assert not isinstance(held, Missing)
-            structures.append(structure(held))
-            self._emitter.location = f"output {name}"
-            parts = [presented(self._emitter, operand) for operand in flattened(held)]
-            alone = isinstance(held, Operand)
-            names += [name] if alone else [self._builder.fresh(f"{name}.{place}") for place in range(len(parts))]
-            values += parts
-        self.structures = tuple(structures)
-        return self._named(names, values)
-
-    def _copied(self, value: Value, location: str) -> Value:
-        if isinstance(value.type, OpaqueType):
-            (found,) = self._builder.black_box("Identity", PROVIDER, value, results=[value.type], location=location)
-            return found
-        return self._builder.apply_one("reshape", value, shape=value.tensor.shape, location=location)
-
-    def _named(self, names: Sequence[str], values: Sequence[Value]) -> Graph:
-        """The graph whose outputs have the model's names: copies where one value has two, or is an input."""
-        fixed = {value.name for value in self._builder.build([]).inputs}
-        fixed.update(value.name for name, value in zip(names, values, strict=True) if value.name == name)
-        renamed: dict[str, str] = {}
-        outputs: list[Value] = []
-        for name, value in zip(names, values, strict=True):
-            chosen = value
-            if value.name != name and (value.name in fixed or renamed.get(value.name, name) != name):
-                chosen = self._copied(value, f"output {name}")
-            if chosen.name != name:
-                renamed[chosen.name] = name
-            outputs.append(chosen)
-        graph = self._builder.build(outputs)
-        own = set(self._emitter.measures)
-        symbols = tuple(s for s in self._symbols.symbols.values() if not s.measured or s.name in own)
-        return rename_values(graph.replace(symbols=symbols), renamed)
