@@ -29,8 +29,10 @@ SHOWN = 60
 OTHERWISE = {
     r"bernoulli|training_dropout": "random: the values expected are those of numpy's generator",
     r"attention_4d_causal_fp16": "expected values are rounded to float16 at each step; ours are nearer to float64's",
+    r"dft_inverse": "expected values have 2e-7 of rounding where the exact ones, and ours, are 0",
+    r"loop16_seq_none": "the values are equal; ONNX's runner takes the length of an array without dimensions",
 }
-"""Why values may differ, by what the case's name matches: neither is wrong by ONNX's specification."""
+"""Why values may differ, by what the case's name matches: none is wrong by ONNX's specification."""
 
 Outcomes = dict[str, dict[str, Any]]
 

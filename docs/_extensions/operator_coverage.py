@@ -20,12 +20,9 @@ from tilework.frontends.onnx.schema import ML_DOMAIN
 from tilework.frontends.onnx.sequences import SEQUENCE_OPERATORS
 from tilework.frontends.onnx.signature import CONTROL_FLOW
 from tilework.frontends.onnx.tensors import ELEMENT_TYPES, ONNX_NAMES
-from tilework.frontends.onnx.words import MOVERS
+from tilework.frontends.onnx.words import MOVERS, of_strings
 
 MISSING = {
-    **dict.fromkeys(
-        ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), "strings have no machine form"
-    ),
     "ImageDecoder": "decoding image files is left to a library before the model",
     "ai.onnx.preview.training::Gradient": "a model is differentiated before it is exported",
 }
@@ -71,7 +68,9 @@ def how(schema: Any) -> str:
     if key in SEQUENCE_OPERATORS:
         return "resolved"
     if key in converters():
-        return "black box" if schema.domain == ML_DOMAIN and schema.name in FUNCTIONS else "generated"
+        texts = all("string" in kind or "map" in kind for kind in schema.inputs[0].types) if schema.inputs else False
+        outside = schema.name in FUNCTIONS and (schema.domain == ML_DOMAIN or texts)
+        return "black box" if outside else "generated"
     return "composed" if schema.has_function or schema.has_context_dependent_function else "missing"
 
 
@@ -103,8 +102,8 @@ def others(key: str, names: Iterable[str]) -> str:
     reasons: list[str] = []
     for name in names:
         if name == "string":
-            known = key in MOVERS
-            reasons.append("strings: as positions in a list of words" if known else "strings: missing")
+            boxed = "black box" if of_strings(key) in converters() else "missing"
+            reasons.append(f"strings: {'as positions in a list of words' if key in MOVERS else boxed}")
         elif name.startswith("complex"):
             reasons.append("complex: missing")
         else:
@@ -144,7 +143,7 @@ def page() -> str:
         f"## {domain}\n\n| operator | versions | element types | how |\n|---|---|---|---|\n" + "\n".join(rows) + "\n"
         for domain, rows in sorted(domains.items())
     ]
-    foreign = sorted(set(converters()) - set(found))
+    foreign = sorted(set(converters()) - set(found) - set(map(of_strings, found)))
     if foreign:
         listed = "\n".join(f"- {key.replace('::', ': ')}" for key in foreign)
         sections.append(f"## Of other domains\n\n{listed}\n")
