@@ -352,6 +352,13 @@ class BodyImporter:
         except Refused as reason:
             self._failed(node.proto, scope, reason.faults)
             return None
+        except NodeFault as fault:
+            if node.operator != "Loop" or fault.code not in DECIDED_BY_VALUES:
+                raise
+            try:
+                return self._on_sequences(node, held, scope, versions)
+            except NodeFault as other:
+                raise NodeFault(fault.code, fault.message, other.unknown or fault.unknown) from None
         found: list[Held] = list(results)
         if node.operator == "If":
             found = all_rebuilt(kinds[0], results)
