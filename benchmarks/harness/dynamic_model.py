@@ -75,7 +75,7 @@ def other_shapes(path: Path, recorded: Path, noise: float, seed: int) -> dict[st
     if not places:
         return {"status": "fixed", "why": "no free dimension"}
     random = np.random.default_rng(seed)
-    running, plain = session(str(path), 1), session(str(path), 1, plain=True)
+    running, plain = (session(str(path), 1, plain=bare, exact=True) for bare in (False, True))
     names = [output.name for output in running.get_outputs()]
     executable = tilework.compile(path)
     ports = [port.name for port in executable.inputs]

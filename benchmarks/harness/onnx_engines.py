@@ -74,8 +74,10 @@ def tilework_engine(model: str, cases: dict[str, str], threads: int) -> Prepared
     return _prepared(ordered, lambda given: executable(*given), names, facts)
 
 
-def session(model: str | bytes, threads: int, plain: bool = False) -> Any:
+def session(model: str | bytes, threads: int, plain: bool = False, exact: bool = False) -> Any:
     """Return ONNX Runtime's session of a file, or of a model's bytes, with its default optimisations or none.
+
+    `exact`: sums of products of bytes never saturate, which takes longer.
 
     Raises `MissingPeerError` where onnxruntime is not installed.
     """
@@ -86,6 +88,8 @@ def session(model: str | bytes, threads: int, plain: bool = False) -> Any:
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     options.log_severity_level = 3
+    if exact:  # where a processor has no VNNI, sums of products of bytes saturate without it
+        options.add_session_config_entry("session.x64quantprecision", "1")
     if plain:
         options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
     return onnxruntime.InferenceSession(model, options, providers=["CPUExecutionProvider"])
