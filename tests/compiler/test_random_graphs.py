@@ -79,7 +79,8 @@ def test_every_operator_with_a_definition_is_drawn() -> None:
     drawn: set[str] = set()
     for seed in range(400):
         drawn.update(random_graph(Numbers(seed), 12, special=False)[1].operators)
-    assert {operator(name).name for name in names} - drawn == set()
+    apart = {"numbers_below"}  # binds a measured symbol: tests/compiler/test_measured_sizes.py
+    assert {operator(name).name for name in names} - drawn == apart
 
 
 # -- that all this catches something -----------------------------------------------------------------------------------
