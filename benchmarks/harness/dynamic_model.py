@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 OTHER_SHAPES = 6
 TRIES = 60
-LARGEST, ALWAYS = 2.5, 1 << 16
+LARGEST, ALWAYS = 9, 1 << 16
 """How many times the recorded elements an input may have, and how many elements in any case."""
 
 Places = dict[str, list[tuple[str, int]]]
