@@ -35,7 +35,7 @@ class TileworkRunner:
 
     def __init__(self, executable: Executable) -> None:
         self.executable = executable
-        self._types = [port.type.dtype.numpy for port in executable.inputs]
+        self._types = [port.tensor.dtype.numpy for port in executable.inputs]
         self._inputs = [port.name for port in executable.inputs]
         self._outputs = [port.name for port in executable.outputs]
 

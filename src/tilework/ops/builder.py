@@ -180,7 +180,7 @@ class GraphBuilder:
         self._nodes.append(Node(own_name, name, inputs, tuple(results), held, tuple(subgraphs), location, black_box))
         return tuple(results)
 
-    # -- what there is so far --------------------------------------------------------------------------------------------
+    # -- what there is so far -----------------------------------------------------------------------------------------
     @property
     def inputs(self) -> tuple[Value, ...]:
         return tuple(self._inputs)

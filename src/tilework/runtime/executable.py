@@ -45,6 +45,13 @@ class Port:
     name: str
     type: TensorType | OpaqueType
 
+    @property
+    def tensor(self) -> TensorType:
+        """The type of an array. Raises `TypeError` for strings and maps."""
+        if not isinstance(self.type, TensorType):
+            raise TypeError(f"{self.name} is no array: {self.type}")
+        return self.type
+
 
 @dataclass(frozen=True)
 class CoreResult:

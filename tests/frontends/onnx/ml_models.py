@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from onnx import ModelProto, TensorProto, TypeProto, helper
@@ -21,7 +21,7 @@ Arrays = Mapping[str, Any]
 def input_type(value: Any, symbolic: bool) -> TypeProto:
     """The ONNX type of an array, or of a map by its first entry."""
     if isinstance(value, dict):
-        (key, held), *_ = value.items()
+        (key, held), *_ = cast("dict[Any, Any]", value).items()
         kind = TensorProto.STRING if isinstance(held, str) else TensorProto.FLOAT
         keys = TensorProto.STRING if isinstance(key, str) else TensorProto.INT64
         return helper.make_map_type_proto(keys, helper.make_tensor_type_proto(kind, None))

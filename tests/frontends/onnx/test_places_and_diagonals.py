@@ -44,7 +44,12 @@ def test_places_of_the_largest(random: np.random.Generator, columns: bool, symbo
     x = random.integers(-4, 5, (2, 3, 7, 5)).astype(np.float32)
     x[0, 0, 3, 3] = np.nan
     x[1, 2] = -np.inf
-    attributes = {"kernel_shape": [3, 2], "strides": [2, 1], "pads": [1, 0, 1, 1], "storage_order": int(columns)}
+    attributes: dict[str, Any] = {
+        "kernel_shape": [3, 2],
+        "strides": [2, 1],
+        "pads": [1, 0, 1, 1],
+        "storage_order": int(columns),
+    }
     nodes = [helper.make_node("MaxPool", ["x"], ["y", "i"], **attributes)]
     shape: list[Any] = ["n", 3, "h", "w"] if symbolic else list(x.shape)
     proto = model(nodes, {"x": (np.float32, shape)}, ["y", "i"], {}, 12)
@@ -77,7 +82,7 @@ def test_batches_in_training(random: np.random.Generator, opset: int, results: i
     scale, bias, mean = (random.standard_normal(3).astype(np.float32) for _ in range(3))
     variance = random.random(3).astype(np.float32)
     names = ["y", "m", "v", "sm", "sv"][:results]
-    extra = {"training_mode": 1} if opset >= 14 else {}
+    extra: dict[str, Any] = {"training_mode": 1} if opset >= 14 else {}
     node = helper.make_node("BatchNormalization", ["x", "s", "b", "mean", "var"], names, momentum=0.8, **extra)
     constants = {"s": scale, "b": bias, "mean": mean, "var": variance}
     proto = model([node], {"x": (np.float32, list(x.shape))}, names, constants, opset)
@@ -106,7 +111,8 @@ def test_steps_of_optimisers(random: np.random.Generator, operator: str, steps: 
     types = {name: (a.dtype.type, list(a.shape)) for name, a in given.items()}
     proto = model([node], types, results, {}, 18)
     proto.opset_import.add(domain="ai.onnx.preview.training", version=1)
-    assert_close(run(proto, given), ReferenceEvaluator(proto).run(None, given), 1e-4)
+    evaluator: Any = ReferenceEvaluator(proto)
+    assert_close(run(proto, given), evaluator.run(None, given), 1e-4)
 
 
 @pytest.mark.parametrize("ratio", [0.3, 1.0])
