@@ -276,3 +276,12 @@ def test_branches_decided_by_the_rank_are_put_in_place_others_run() -> None:
     by_extent = whole([shape, *extent])
     assert_close(run(by_extent, {"x": x}), [np.abs(x)])
     assert_close(run(by_extent, {"x": np.vstack([x, x])}), [-np.vstack([x, x])])
+
+
+def test_extents_that_are_called_alike_and_by_no_name_are_not_equal() -> None:
+    """Exporters write "?" or "-1" for every extent that they do not know."""
+    for placeholder in ("?", "-1", "*"):
+        graph = imported([helper.make_node("Relu", ["x"], ["y"])], [placeholder, 3, placeholder])
+        assert output_shape(graph) == ["x_0", "3", "x_2"]
+    graph = imported([helper.make_node("Relu", ["x"], ["y"])], ["n", 3, "n"])
+    assert output_shape(graph) == ["n", "3", "n"]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import operator
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsIndex, cast
@@ -30,6 +31,8 @@ if TYPE_CHECKING:
 
 CONTROL_FLOW = frozenset({"If", "Loop", "Scan"})
 """Operators with subgraphs that the importer itself takes apart."""
+_NAME = re.compile(r"[^\W\d]")
+"""What a name of a dimension has: a letter or an underscore."""
 
 
 @dataclass(frozen=True)
@@ -86,10 +89,10 @@ def _declared(value: ValueInfoProto) -> DeclaredInput:
             shape.append(extent.dim_value)
         elif extent.dim_value < -1:
             raise NodeFault(1114, f"dimension {place} is declared as {extent.dim_value}")
-        elif extent.dim_param:
+        elif _NAME.search(extent.dim_param):
             shape.append(FreeDim(extent.dim_param, extent.dim_param))
         else:
-            # a key that no name in a model can be confused with
+            # no name, or one like "?" that exporters give every unknown extent; a key that no name can be confused with
             shape.append(FreeDim(f"{value.name}[{place}] (unnamed)", f"{value.name}_{place}"))
     reason = beyond_limits(TensorType(tuple(dim(e) if isinstance(e, int) else dim(1) for e in shape), dtype), {})
     if reason is not None:
