@@ -94,7 +94,9 @@ TAILS: dict[str, Callable[[str, Array], tuple[Nodes, dict[str, Array]]]] = {
 
 
 @pytest.mark.parametrize("tail", sorted(TAILS))
-@pytest.mark.parametrize("shape", [(1, 7, 5), (13, 33, 47), (128, 64, 96), (5, 300, 16)])
+@pytest.mark.parametrize(
+    "shape", [(1, 7, 5), (13, 33, 47), (128, 64, 96), (5, 300, 16), (17, 8, 5), (7, 8, 33), (5, 8, 17), (24, 3, 3)]
+)
 def test_matrix_products(shape: tuple[int, int, int], tail: str) -> None:
     m, k, n = shape
     random = np.random.default_rng(m)

@@ -16,6 +16,8 @@ from tests.lowering.native import Native
 from tilework import dtypes
 from tilework.codegen.cpu.jit import emit_assembly
 from tilework.codegen.cpu.kernel import emit_kernel
+from tilework.compiler.compile import compile_graph
+from tilework.compiler.options import CompileOptions
 from tilework.dims import Symbol, dim
 from tilework.dtypes import DType
 from tilework.loops.expressions import Expression, Load, call, cast
@@ -24,7 +26,9 @@ from tilework.loops.program import Access, Argument, Buffer, Compute, Loop, Loop
 from tilework.machine.cpu import Cache, CpuMachine
 from tilework.machine.finder import machine
 from tilework.numerics import numerics
+from tilework.ops.builder import GraphBuilder
 from tilework.recipes.cpu.vector_nest import vectorised
+from tilework.runtime.context import Context, ContextOptions
 from tilework.schedule.schedule import Schedule
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -198,3 +202,16 @@ def test_other_machines(name: str) -> None:
         text = emit_kernel(schedule.program, target, numerics("default"))
         assembly = emit_assembly(text.ir, target)
         assert "gather" not in assembly
+
+
+@pytest.mark.parametrize("shape", [(16, 16), (64, 40), (8, 33)])
+def test_an_element_that_is_used_twice(shape: tuple[int, int]) -> None:
+    """A long function of an element times the element, turned: the copy of a block has two readers in one statement."""
+    builder = GraphBuilder("twice")
+    x = builder.input("x", dtypes.float32, *shape)
+    product = builder.apply_one("multiply", builder.apply_one("logistic", x), x)
+    graph = builder.build([builder.apply_one("transpose", product, permutation=(1, 0))])
+    given = np.random.default_rng(shape[1]).standard_normal(shape, np.float32)
+    with Context(ContextOptions(threads=1)) as context:
+        (found,) = compile_graph(graph, CompileOptions(), context)(given)
+    np.testing.assert_allclose(found, (given / (1 + np.exp(-given.astype(np.float64)))).T, 1e-6)

@@ -199,7 +199,10 @@ def _filled(schedule: Schedule, copy: str, lane: str) -> Schedule | None:
     """A copy whose readers have lanes along the loops of `lane`, filled and stored in turned tiles."""
     statement = schedule.setting.statement(copy)
     own = own_loops(schedule.setting.enclosing(statement), statement)
-    ((_, reader),) = schedule.setting.readers[copy]
+    readers = schedule.setting.readers[copy]
+    reader = readers[0][1]
+    if any(load.index != reader.index for _, load in readers):
+        return None
     across = next(
         (d for d, entry in enumerate(reader.index) if any(n.startswith(f"{lane}.") for n in entry.names())), 0
     )

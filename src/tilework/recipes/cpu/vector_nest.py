@@ -84,7 +84,7 @@ def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Sc
 
 def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset[str]) -> Schedule:
     """Treat one outermost loop, with the statements in it."""
-    if _belongs_to_another(schedule, tops):
+    if _is_done(schedule, tops[-1]):
         return schedule
     if schedule.outside is not None:
         packable -= schedule.outside.shared
@@ -98,12 +98,12 @@ def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset
     return schedule
 
 
-def _belongs_to_another(schedule: Schedule, tops: tuple[str, ...]) -> bool:
-    """Whether statements have become part of another nest, or of another statement, that was treated before them."""
-    if all(found.name != tops[-1] for found in statements(schedule.program.body)):
+def _is_done(schedule: Schedule, statement: str) -> bool:
+    """Whether a statement has become part of another, or of another's nest, which was treated before it."""
+    program = schedule.program
+    if all(found.name != statement for found in statements(program.body)):
         return True
-    (loop, *_) = schedule.setting.enclosing(schedule.setting.statement(tops[-1]))
-    return any(found.name not in tops for found in statements(loop))
+    return any(loop.kind != "serial" for loop in schedule.setting.enclosing(schedule.setting.statement(statement)))
 
 
 # -- one nest ----------------------------------------------------------------------------------------------------------
