@@ -1,1 +1,1 @@
-"""Rewrites of graphs: graph to graph, one a file, value-exact, never consulting cost."""
+"""Rewrites of graphs: graph to graph, one a file, never consulting cost; value-exact unless a file says otherwise."""

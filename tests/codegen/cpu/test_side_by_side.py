@@ -10,8 +10,10 @@ import pytest
 from tests.lowering.native import Native
 from tilework.codegen.cpu.jit import Jit, verify_text
 from tilework.codegen.cpu.kernel import emit_kernel
+from tilework.codegen.cpu.side_by_side import LONG, side_by_side
 from tilework.loops.parse import parse_program
 from tilework.loops.program import LoopProgram
+from tilework.lowering.registers import Block, Function, Instruction, Module, Value
 from tilework.machine.finder import machine
 from tilework.numerics import numerics
 
@@ -81,28 +83,32 @@ program whole
     assert loads(32) == 4, "x and b, at the start and at the end"
 
 
-def test_nothing_is_loaded_again_behind_a_store() -> None:
-    """What the first statement wrote may be what the second one reads."""
-    program = parse_program("""
-program stores
-  read b: float32[32]
-  write x: float32[32]
-  write z: float32[32]
+@pytest.mark.parametrize("stores", [False, True])
+def test_nothing_is_loaded_again_behind_a_store(stores: bool) -> None:
+    """What was loaded may have been overwritten since."""
+    numbers = iter(range(1, 100))
 
-  vectorized l < 32
-    x: x[l] = logistic(b[l] * 2.0)
-    z: z[l] = logistic(x[l]) + b[l]
-""")
-    text = ir(program, "x86-64-v3")
-    stores = [m.start() for m in re.finditer(r"store <32 x float>", text)]
-    reads = [m.start() for m in re.finditer(r"= load <32 x float>", text)]
-    assert TIE.search(text)
-    assert sum(place > stores[0] for place in reads) <= 1, "b may be read again, once, from where it is first used"
-    rng = np.random.default_rng(5)
-    arrays = {name: rng.standard_normal(32).astype(np.float32) for name in "bxz"}
-    found = Native(program).run(arrays).arrays
-    inner = 1 / (1 + np.exp(-2 * arrays["b"].astype(np.float64)))
-    np.testing.assert_allclose(found["z"], 1 / (1 + np.exp(-inner)) + arrays["b"], rtol=1e-6, atol=1e-6)
+    def value() -> Value:
+        return Value("f32", 16, 1, next(numbers))
+
+    address, first = Value("ptr", 0, 0, next(numbers)), value()
+    block = Block()
+    block.items.append(Instruction("load", (address,), first, (4, "x", False)))
+    last = first
+    for _ in range(LONG):
+        following = value()
+        block.items.append(Instruction("fadd", (last, last), following))
+        last = following
+    if stores:
+        block.items.append(Instruction("store", (last, address), None, (4, "x", False)))
+    block.items.append(Instruction("fadd", (last, first), value()))
+    side_by_side(Module(Function("f", block), [], ()), 256, 16)
+    loads = [item for item in block.items if isinstance(item, Instruction) and item.name == "load"]
+    (use,) = (item for item in block.items[-2:] if isinstance(item, Instruction) and item.name == "fadd")
+    assert len(loads) == (1 if stores else 2)
+    assert (use.operands[1] is first) == stores
+    ties = [item for item in block.items if isinstance(item, Instruction) and item.name == "tie"]
+    assert len(ties) == LONG + 1
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
