@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 from benchmarks.harness.result import Figure, Options, Result, check_figure
+from benchmarks.harness.told import told_by
 from benchmarks.onnx_open import every, prepared
 
 SECONDS = 400
@@ -21,20 +18,12 @@ ESTIMATE = 15.0
 def one(entry: dict[str, Any], place: Path, seed: int) -> dict[str, Any]:
     """What `dynamic_model` tells of a model, in a process of its own."""
     name = entry["name"]
-    command = [
-        sys.executable, "-m", "benchmarks.harness.dynamic_model", str(place / "onnx" / f"{name}.onnx"),
-        str(place / "onnx_io" / f"{name}.npz"), str(entry.get("noise") or 0.0), str(seed),
-    ]  # fmt: skip
-    try:
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=False, timeout=SECONDS, env=dict(os.environ)
-        )
-    except subprocess.TimeoutExpired:
-        return {"status": "hangs", "why": f"longer than {SECONDS} s"}
-    if done.returncode:
-        return {"status": "crash", "why": (done.stderr.strip().splitlines() or [f"status {done.returncode}"])[-1][:160]}
-    told: dict[str, Any] = json.loads(done.stdout.strip().splitlines()[-1])
-    return told
+    arguments = [
+        str(place / "onnx" / f"{name}.onnx"),
+        str(place / "onnx_io" / f"{name}.npz"),
+        str(entry.get("noise") or 0.0),
+    ]
+    return told_by("benchmarks.harness.dynamic_model", *arguments, str(seed), seconds=SECONDS)
 
 
 def run(options: Options) -> Result:

@@ -87,7 +87,7 @@ def compared(path: Path, recorded: Path, noise: float) -> dict[str, Any]:
         "excess": worst,
         "compile seconds": seconds,
         "regions": len(explanation.regions),
-        "black boxes": len(explanation.black_boxes),
+        "black boxes": [box.operator for box in explanation.black_boxes],
         "nodes": sum(len(region.operators) for region in explanation.regions),
     }
 

@@ -16,7 +16,8 @@ from tilework.errors import CallError, OutOfMemoryError, RunError
 from tilework.graph.graph import GraphSignature, InputPolicy, OutputPolicy
 from tilework.ops.builder import GraphBuilder
 from tilework.plan.protocols import Allocator
-from tilework.runtime.executable import CoreResult, Executable
+from tilework.runtime.executable import Executable
+from tilework.runtime.ports import CoreResult
 
 
 class Heap:

@@ -16,7 +16,7 @@ from tilework.graph.types import TensorType, TokenType
 from tilework.ops.interpret import BlackBoxFunction
 from tilework.plan.explanation import BlackBoxExplanation
 from tilework.runtime.boxed import Around, BoxCall
-from tilework.runtime.executable import Port
+from tilework.runtime.ports import Port
 
 REASON = "strings and maps are no tensors, and fresh random keys come from outside"
 """Why the operations that are black boxes today are not compiled."""

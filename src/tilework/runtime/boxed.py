@@ -10,7 +10,8 @@ import numpy as np
 
 from tilework.errors import CallError, RunError, TileworkError, UsageError
 from tilework.plan.protocols import BlackBox
-from tilework.runtime.executable import OTHER_SIZES, Executable, Port, StepTime
+from tilework.runtime.executable import OTHER_SIZES, Executable
+from tilework.runtime.ports import Port, StepTime
 
 
 @dataclass(frozen=True, eq=False)

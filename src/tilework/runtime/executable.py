@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
@@ -15,7 +14,6 @@ from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim, total
 from tilework.error_codes import CODES
 from tilework.errors import CallError, CodegenError, OutOfMemoryError, RunError, TileworkError
-from tilework.graph.types import OpaqueType, TensorType
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
@@ -25,6 +23,7 @@ from tilework.runtime.frame import ERROR_SLOT, Frame
 from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
 from tilework.runtime.measured import Allocations, MeasuredSizes, OutputMaker
 from tilework.runtime.memory import Block
+from tilework.runtime.ports import CoreResult, Port, StepTime
 from tilework.runtime.shapes import dim_function, shape_function
 from tilework.runtime.variants import ShapeVariants, shapes_of
 
@@ -33,41 +32,6 @@ HOLD_LOCK_BELOW = 20_000
 
 OTHER_SIZES = (1705, 1706, 1707)
 """Refusals of sizes that a compilation for these very sizes may serve."""
-
-
-@dataclass(frozen=True)
-class Port:
-    """An input or output as the user knows it. Dimensions are integers or expressions in the model's own symbols.
-
-    Strings and maps, which black boxes take or return, have an opaque type.
-    """
-
-    name: str
-    type: TensorType | OpaqueType
-
-    @property
-    def tensor(self) -> TensorType:
-        """The type of an array. Raises `TypeError` for strings and maps."""
-        if not isinstance(self.type, TensorType):
-            raise TypeError(f"{self.name} is no array: {self.type}")
-        return self.type
-
-
-@dataclass(frozen=True)
-class CoreResult:
-    """An output of the core entry: where it is and what shape it has. The caller owns the memory."""
-
-    address: int
-    shape: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class StepTime:
-    """How long one step took, in seconds."""
-
-    name: str
-    origin: str
-    seconds: float
 
 
 class _State:

@@ -12,7 +12,8 @@ import numpy as np
 
 from tilework.errors import CallError, FrontendError, TileworkError, UsageError
 from tilework.graph.types import OpaqueType, TensorType
-from tilework.runtime.executable import Executable, Port
+from tilework.runtime.executable import Executable
+from tilework.runtime.ports import Port
 from tilework.runtime.variants import Array, CompileFor, ShapeVariants, shapes_of
 
 if TYPE_CHECKING:

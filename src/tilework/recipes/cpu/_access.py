@@ -74,6 +74,19 @@ def reduced_by(statement: Compute, around: tuple[Loop, ...]) -> frozenset[str]:
     return frozenset(loop.variable for loop in around) - moved
 
 
+def uses_again(statement: Compute, around: tuple[Loop, ...]) -> bool:
+    """Whether a reduction combines elements for several results: a product, or windows that overlap."""
+    loops = {loop.variable for loop in around if loop.extent != 1}
+    reduced = loops & reduced_by(statement, around)
+    free = loops - reduced
+    for load in loads_of(statement):
+        moved = {name for entry in load.index for name in entry.names()}
+        windows = any(entry.names() & reduced and entry.names() & free for entry in load.index)
+        if windows or (moved & reduced and free - moved):
+            return True
+    return False
+
+
 def loads_of(statement: Compute) -> list[Load]:
     """The elements that a statement reads."""
     return list(statement.loads)

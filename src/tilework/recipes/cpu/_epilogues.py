@@ -8,9 +8,8 @@ from __future__ import annotations
 from tilework.loops.expressions import Call, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Compute, statements
-from tilework.recipes.cpu._access import loads_of
+from tilework.recipes.cpu._access import uses_again
 from tilework.schedule.outside import BeyondNest
-from tilework.schedule.primitive import Setting
 from tilework.schedule.primitives.fuse_into_store import FuseIntoStore
 from tilework.schedule.schedule import Schedule
 
@@ -20,26 +19,13 @@ _FUNCTION = 25
 """Operations of a function that is a polynomial in the code."""
 
 
-def uses_again(setting: Setting, found: Compute) -> bool:
-    """Whether a reduction combines elements for several results: a product, or windows that overlap."""
-    loops = {loop.variable for loop in setting.enclosing(found) if loop.extent != 1}
-    reduced = loops & set(found.reduction)
-    free = loops - reduced
-    for load in loads_of(found):
-        moved = {name for entry in load.index for name in entry.names()}
-        windows = any(entry.names() & reduced and entry.names() & free for entry in load.index)
-        if windows or (moved & reduced and free - moved):
-            return True
-    return False
-
-
 def result_with_readers(schedule: Schedule, statement: str) -> str:
     """The buffer of a product's results, if other statements read it; else nothing.
 
     Raises `BeyondNest` where its readers are not in sight.
     """
     found = schedule.setting.statement(statement)
-    if len(found.targets) != 1 or not uses_again(schedule.setting, found):
+    if len(found.targets) != 1 or not uses_again(found, schedule.setting.enclosing(found)):
         return ""
     result = found.target.buffer
     if schedule.outside is not None and result in schedule.outside.shared:

@@ -6,7 +6,7 @@ from tilework.dims import product
 from tilework.loops.expressions import Call, Load, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Compute, Loop, Node, Sequence, children, statements
-from tilework.recipes.cpu._epilogues import uses_again
+from tilework.recipes.cpu._access import uses_again
 from tilework.schedule.primitive import Setting
 from tilework.schedule.primitives.compute_at import ComputeAt
 from tilework.schedule.primitives.fission import Fission
@@ -51,7 +51,8 @@ def together(schedule: Schedule) -> Schedule:
     Stages before the last move to the innermost of the last one's loops where none computes anything twice.
     """
     mains = [main_statement(loop) for loop in outermost_loops(schedule.program.body)]
-    if len(mains) < 2 or any(uses_again(schedule.setting, schedule.setting.statement(name)) for name in mains[:-1]):
+    before = [schedule.setting.statement(name) for name in mains[:-1]]
+    if not before or any(uses_again(found, schedule.setting.enclosing(found)) for found in before):
         return schedule  # a product needs tiles of its own
     last = schedule.setting.statement(mains[-1])
     around = band(schedule.setting.enclosing(last)[0])
