@@ -281,3 +281,10 @@ def test_what_does_not_fit_is_refused_by_name() -> None:
     }, first=eight)  # fmt: skip
     image = np.zeros((1, 2, 4, 4), np.uint8)
     refused("ConvInteger", {"w": np.zeros((3, 2, 1, 1), np.uint8), "p": np.uint8(0), "q": np.zeros(2, np.uint8)}, image)
+
+
+@pytest.mark.parametrize("operator", ["QuantizeLinear", "DequantizeLinear"])
+def test_scales_along_a_dimension_that_is_not_there(operator: str) -> None:
+    x = np.zeros((), np.float32 if operator == "QuantizeLinear" else np.uint8)
+    given = one_node(operator, {"x": x, "s": np.ones(3, np.float32), "z": np.zeros(3, np.uint8)})
+    assert codes_of(given) == {1119}

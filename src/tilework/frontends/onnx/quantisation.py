@@ -42,6 +42,8 @@ def along(emit: Emitter, parameter: Value, value: Value, axis: int, what: str) -
         return emit.reshape(parameter, ())
     if parameter.tensor.rank != 1:
         raise NodeFault(1119, f"{what}, {parameter.type}, must have at most one dimension")
+    if axis >= value.tensor.rank:
+        raise NodeFault(1119, f"{what} has one element for each of dimension {axis}, which {value.type} does not have")
     extent = value.tensor.shape[axis]
     equal(emit.symbols, parameter.tensor.shape[0], extent, f"the elements of {what} and dimension {axis} of the input")
     shape = [extent if a == axis else dim(1) for a in range(value.tensor.rank)]
