@@ -11,7 +11,7 @@ import numpy as np
 from tilework.errors import CallError, RunError, TileworkError, UsageError
 from tilework.plan.protocols import BlackBox
 from tilework.runtime.executable import OTHER_SIZES, Executable
-from tilework.runtime.ports import Port, StepTime
+from tilework.runtime.ports import Port, StepTime, arguments_by_name
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class BoxedExecutable(Executable):
         self.outputs = around.outputs
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
-        given = self._given(arrays, named)
+        given = arguments_by_name(self.inputs, arrays, named)
         values = self._before(given)
         try:
             found = super().__call__(*(values[name] for name in self._core_inputs))
@@ -63,7 +63,7 @@ class BoxedExecutable(Executable):
 
     def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
         """As `Executable.step_times`; black boxes are not among the steps."""
-        values = self._before(self._given(arrays, named))
+        values = self._before(arguments_by_name(self.inputs, arrays, named))
         found, times = super().step_times(*(values[name] for name in self._core_inputs))
         return self._after(values, found), times
 
@@ -81,15 +81,6 @@ class BoxedExecutable(Executable):
             raise refusal from reason
 
     # -- values --------------------------------------------------------------------------------------------------------
-    def _given(self, arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
-        """The arguments by the names of the inputs."""
-        names = [port.name for port in self.inputs]
-        unknown = [name for name in named if name not in names]
-        if unknown or len(arrays) + len(named) != len(names) or any(name in names[: len(arrays)] for name in named):
-            got = f"{len(arrays)} by position and {', '.join(named) or 'none'} by name"
-            raise CallError(1701, f"the inputs are {', '.join(names)}; given are {got}")
-        return {name: named[name] if name in named else arrays[place] for place, name in enumerate(names)}
-
     def _before(self, given: Mapping[str, Any]) -> dict[str, Any]:
         values = {**self._around.constants, **given}
         for call in self._around.before:

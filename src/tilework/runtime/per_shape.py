@@ -13,7 +13,7 @@ import numpy as np
 from tilework.errors import CallError, FrontendError, TileworkError, UsageError
 from tilework.graph.types import OpaqueType, TensorType
 from tilework.runtime.executable import Executable
-from tilework.runtime.ports import Port
+from tilework.runtime.ports import Port, arguments_by_name
 from tilework.runtime.variants import Array, CompileFor, ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
@@ -53,14 +53,8 @@ class PerShape:
         return self._for(arrays, named).step_times(*arrays, **named)
 
     def _for(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Executable:
-        names = tuple(port.name for port in self.inputs)
-        unknown = [name for name in named if name not in names]
-        if unknown or len(arrays) + len(named) != len(names) or any(name in names[: len(arrays)] for name in named):
-            given = f"{len(arrays)} by position and {', '.join(named) or 'none'} by name"
-            raise CallError(1701, f"the inputs are {', '.join(names)}; given are {given}")
-        ordered = (*arrays, *(named[name] for name in names[len(arrays) :]))
-        shapes = shapes_of(names, ordered)
-        given = dict(zip(names, ordered, strict=True))
+        given = arguments_by_name(self.inputs, arrays, named)
+        shapes = shapes_of(tuple(given), tuple(given.values()))
         kinds = {port.name: port.type for port in self.inputs if isinstance(port.type, TensorType)}
         values: dict[str, Array] = {}
         while True:

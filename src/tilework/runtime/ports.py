@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
+from tilework.errors import CallError
 from tilework.graph.types import OpaqueType, TensorType
 
 
@@ -40,3 +43,16 @@ class StepTime:
     name: str
     origin: str
     seconds: float
+
+
+def arguments_by_name(inputs: Sequence[Port], arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of a call, each by the name of its input and in the inputs' order.
+
+    Raises `CallError` 1701 where one is missing, unknown or given twice.
+    """
+    names = [port.name for port in inputs]
+    unknown = [name for name in named if name not in names]
+    if unknown or len(arrays) + len(named) != len(names) or any(name in names[: len(arrays)] for name in named):
+        given = f"{len(arrays)} by position and {', '.join(named) or 'none'} by name"
+        raise CallError(1701, f"the inputs are {', '.join(names)}; given are {given}")
+    return {name: named[name] if name in named else arrays[place] for place, name in enumerate(names)}
