@@ -35,7 +35,7 @@ from tilework.ops.interpret import BlackBoxFunction
 from tilework.ops.registry import operator
 from tilework.passes.distinct_names import DistinctNames
 from tilework.passes.integer_products import IntegerProducts
-from tilework.passes.pipeline import Pipeline
+from tilework.passes.pipeline import REGROUPING_PASSES, Pipeline
 from tilework.plan.buffers import ConstantPlace
 from tilework.plan.explanation import Explanation, RegionExplanation
 from tilework.plan.plan import Plan
@@ -94,8 +94,9 @@ def lower_graph(
         _refuse_what_is_not_compiled(graph)
     with stages("simplify"):
         if numerics(options.numerics).reassociate:
-            graph = IntegerProducts().run(graph)
-        graph = Pipeline().run(graph)
+            graph = Pipeline(REGROUPING_PASSES).run(IntegerProducts().run(graph))
+        else:
+            graph = Pipeline().run(graph)
     with stages("fuse"):
         block = block_of(DistinctNames().run(graph))
         found = tuple(block.regions())

@@ -9,6 +9,7 @@ from tilework.graph.graph import Graph, walk
 from tilework.ops.verify import verify
 from tilework.passes.eliminate_dead_code import EliminateDeadCode
 from tilework.passes.fold_constants import FoldConstants
+from tilework.passes.fold_scales import FoldScales
 from tilework.passes.inline_branches import InlineBranches
 from tilework.passes.merge_duplicates import MergeDuplicates
 from tilework.passes.protocol import Pass
@@ -21,6 +22,8 @@ DEFAULT_PASSES: tuple[Pass, ...] = (
     MergeDuplicates(),
     EliminateDeadCode(),
 )
+REGROUPING_PASSES: tuple[Pass, ...] = (*DEFAULT_PASSES, FoldScales())
+"""Where numerics let sums be regrouped."""
 
 
 @dataclass(frozen=True)
