@@ -9,8 +9,10 @@ import pytest
 
 from tests.ops.checking import check, faults, interpreted, reference, same, whole
 from tilework import dtypes
+from tilework.dims import dim
 from tilework.errors import RunError
 from tilework.graph.types import tensor
+from tilework.ops.registry import operator
 
 F32, I64 = dtypes.float32, dtypes.int64
 
@@ -124,11 +126,19 @@ def test_faults_of_indexing() -> None:
     assert faults("take", [x, tensor(dtypes.uint64, 2)], dimension=0) == [1222]
     assert faults("take", [x], dimension=0) == [1220]
     assert faults("take_along_axis", [x, i], dimension=1) == []
-    assert faults("take_along_axis", [x, tensor(I64, "m", 2)], dimension=1) == [1223]
+    assert faults("take_along_axis", [tensor(F32, 3, 4), tensor(I64, 4, 2)], dimension=1) == [1223]
     assert faults("take_along_axis", [x, tensor(I64, 2)], dimension=0) == [1223]
     assert faults("scatter_along_axis", [x, i, tensor(F32, "n", 2)], dimension=1, reducer="sum") == []
     bad = faults("scatter_along_axis", [x, x, tensor(I64, "n", 3)], dimension=5, reducer="mean", mode="clip")
     assert sorted(bad) == [1222, 1222, 1223, 1224, 1225, 1225]
+
+
+@pytest.mark.parametrize("name", ["take_along_axis", "scatter_along_axis"])
+def test_symbolic_indices_must_fit_when_it_runs(name: str) -> None:
+    found, x, i = operator(name), tensor(F32, "n", 4), tensor(I64, "m", 9)
+    assert found.requirements([x, i], {"dimension": 1}) == (dim("n") - dim("m"),)
+    assert found.requirements([x, tensor(I64, "n", 9)], {"dimension": 1}) == ()
+    assert found.requirements([tensor(F32, 4, "n"), tensor(I64, 2, "m")], {"dimension": 1}) == ()
 
 
 def tuples(g: np.random.Generator, extents: tuple[int, ...], *outer: int) -> Any:

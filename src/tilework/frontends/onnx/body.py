@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
+from tilework.frontends.onnx.branches import run_if
 from tilework.frontends.onnx.check import node_called, node_faults, opsets, sorted_nodes
 from tilework.frontends.onnx.containers import Held, Structure, all_rebuilt, flattened, structure, type_name
-from tilework.frontends.onnx.control import Refused, Skipped, WithoutMeaning, run_if, run_loop, run_scan
+from tilework.frontends.onnx.control import Refused, Skipped, WithoutMeaning, run_loop, run_scan
 from tilework.frontends.onnx.converters import Converter, converters, qualified
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -150,6 +151,8 @@ class BodyImporter:
                 self._failed(node, scope, [Fault(1119, where, fault.message) for fault in error.faults])
             except TileworkError as error:
                 self._failed(node, scope, [Fault(1119, where, error.message)])
+            except (MemoryError, OverflowError) as error:  # what numpy and Python say to sizes that no machine has
+                self._failed(node, scope, [Fault(1124, where, f"a size or a number in it is too large: {error}")])
 
     def _not_known(self, fault: NodeFault, node: NodeProto, scope: Scope) -> None:
         """Remember the inputs whose values would decide what a fault says is known only when the model runs."""

@@ -13,7 +13,7 @@ from tilework.compiler.options import CompileOptions
 from tilework.errors import FrontendError
 from tilework.frontends.onnx.black_boxes import FUNCTIONS
 from tilework.frontends.onnx.importer import Check, import_model, input_types
-from tilework.frontends.onnx.source import Source
+from tilework.frontends.onnx.source import LoadedModel, Source, load
 from tilework.graph.graph import Array
 from tilework.graph.types import TensorType
 from tilework.runtime.context import Context
@@ -38,17 +38,30 @@ def compile_model(
         graph = import_model(source, {**exact, **(shapes or {})}, check=check, values=values)
         return compile_graph(graph, options, context, FUNCTIONS)
 
+    model = load(source)
     try:
-        graph = import_model(source, shapes, check=check)
+        graph = import_model(model, shapes, check=check)
     except FrontendError as error:
         if not error.faults or any(fault.code not in _ON_SIZES for fault in error.faults):
             raise
-        types = input_types(source)
+        types = input_types(model)
         tensors = [kind for _, kind in types if isinstance(kind, TensorType)]
         if not error.decided_by and all(extent.is_constant for kind in tensors for extent in kind.shape):
             raise
         return PerShape(types, error, compile_for)
+    others = _leaves_extents_free(model, shapes or {})
+    del model  # what is kept for later is what the caller gave, a path perhaps
     executable = compile_graph(graph, options, context, FUNCTIONS)
-    if graph.symbols:
+    if others:
         executable.variants = ShapeVariants(compile_for)
     return executable
+
+
+def _leaves_extents_free(model: LoadedModel, shapes: Mapping[str, Sequence[int]]) -> bool:
+    """Whether a call may have other extents: the graph may have taken one that is free to be a number."""
+    for name, kind in input_types(model):
+        if isinstance(kind, TensorType):
+            fixed = shapes.get(name, (-1,) * kind.rank)
+            if any(not own.is_constant and given == -1 for own, given in zip(kind.shape, fixed, strict=True)):
+                return True
+    return False

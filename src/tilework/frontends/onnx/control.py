@@ -1,4 +1,4 @@
-"""`If`, `Loop` and `Scan` whose course is known only when the model runs: their bodies become subgraphs.
+"""`Loop` and `Scan` whose course is known only when the model runs: their bodies become subgraphs.
 
 A `Loop` that runs a known number of times (its condition is never false) is a `scan` over the numbers of its trips; any
 other is a `while`. What a subgraph returns must have the same type on every course.
@@ -40,43 +40,6 @@ class Refused(Exception):  # noqa: N818 - no error of its own
 
 class WithoutMeaning(Refused):
     """A branch cannot be imported for sizes such as these, and may never run for them."""
-
-
-def run_if(node: OnnxNode, run: Run) -> list[Operand]:
-    """An `If` whose condition is computed: the results of the branch that runs."""
-    emit = node.emit
-    predicate = _truth(emit, node.value(0))
-    inners = [emit.inside(name) for name in ("then_branch", "else_branch")]
-    results = _branches(node, run, inners)
-    graphs: list[Graph] = []
-    if len(results[0]) != len(results[1]):
-        raise NodeFault(1117, f"its branches have {len(results[0])} and {len(results[1])} outputs")
-    _same_types(emit, results[0], results[1], "its branches return")
-    for inner, found in zip(inners, results, strict=True):
-        graphs.append(inner.build([_own(inner, operand) for operand in found]))
-    return _applied(emit, "if", [predicate], {}, graphs)
-
-
-def _branches(node: OnnxNode, run: Run, inners: list[Emitter]) -> list[list[Operand]]:
-    """What each branch returns. One that does not fit these sizes is an error where it runs, if the other one fits."""
-    found: list[list[Operand]] = []
-    without: list[tuple[int, WithoutMeaning]] = []
-    for place, inner in enumerate(inners):
-        try:
-            found.append(run(node.graph(inner.builder.name), (), inner))
-        except WithoutMeaning as reason:
-            without.append((place, reason))
-            found.append([])
-    if len(without) == 2:
-        raise Refused([fault for _, reason in without for fault in reason.faults])
-    for place, reason in without:
-        text = "; ".join(f"{fault.where}: {fault.message}" for fault in reason.faults)
-        inner = inners[place] = node.emit.inside(inners[place].builder.name)
-        found[place] = [
-            from_value("", inner.apply("no_value", shape=other.shape, dtype=other.dtype, reason=text))
-            for other in found[1 - place]
-        ]
-    return found
 
 
 def run_loop(node: OnnxNode, run: Run) -> list[Operand]:
@@ -141,7 +104,7 @@ def _counted_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand] |
     numbers = emit.iota((_not_negative(trips),), 0, dtypes.int64)
     state = [node.value(n) for n in range(2, len(node.operands))]
     inner = emit.inside("body")
-    formals = [_formal(inner, value) for value in state]
+    formals = [formal(inner, value) for value in state]
     number = inner.trip = inner.builder.input(inner.builder.fresh("trip"), dtypes.int64)
     go_on = inner.scalar(True, dtypes.boolean)
     results = run(body, [from_value("", v) for v in (number, go_on, *formals)], inner)[1:]
@@ -149,9 +112,9 @@ def _counted_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand] |
     if _new_extents(emit, results[: len(state)], state, shapes, ()):
         return None
     _check_rows(inner, results[len(state) :])
-    graph = inner.build([_own(inner, operand) for operand in results])
+    graph = inner.build([owned(inner, operand) for operand in results])
     attributes: dict[str, Attribute] = {"state_count": len(state), "reverse": False}
-    return _applied(emit, "scan", [*state, numbers], attributes, [graph])
+    return applied(emit, "scan", [*state, numbers], attributes, [graph])
 
 
 def _not_negative(trips: Dim) -> Dim:
@@ -163,16 +126,16 @@ def _conditional_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operan
     emit = node.emit
     most = emit.reshape(node.value(0), ()) if node.has(0) else None
     first = emit.scalar(0, dtypes.int64)
-    start = _truth(emit, node.value(1)) if node.has(1) else emit.scalar(True, dtypes.boolean)
+    start = truth(emit, node.value(1)) if node.has(1) else emit.scalar(True, dtypes.boolean)
     own = [node.value(n) for n in range(2, len(node.operands))]
     state = [first, start, *own]
     shapes, changing = [value.tensor.shape for value in own], list[Dim]()
     while True:
         inner = emit.inside("body")
         inner.measures.extend(map(str, changing))
-        formals = [_formal(inner, value) for value in state[:2]]
+        formals = [formal(inner, value) for value in state[:2]]
         inner.trip = formals[0]
-        formals += [_formal(inner, value, shape) for value, shape in zip(own, shapes, strict=True)]
+        formals += [formal(inner, value, shape) for value, shape in zip(own, shapes, strict=True)]
         results = run(body, [from_value("", value) for value in formals], inner)
         found = _new_extents(emit, results[1 : 1 + len(own)], own, shapes, changing)
         if not found:
@@ -180,13 +143,13 @@ def _conditional_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operan
         changing += found
     rows = results[1 + len(own) :]
     _check_rows(inner, rows)
-    following = [inner.apply("add", formals[0], 1), _truth(inner, _own(inner, results[0]))]
-    graph = inner.build([*following, *(_own(inner, operand) for operand in results[1:])])
+    following = [inner.apply("add", formals[0], 1), truth(inner, owned(inner, results[0]))]
+    graph = inner.build([*following, *(owned(inner, operand) for operand in results[1:])])
     asked = emit.inside("condition")
     asked.measures.extend(map(str, changing))
-    formals = [_formal(asked, value) for value in state[:2]]
+    formals = [formal(asked, value) for value in state[:2]]
     for value, shape in zip(own, shapes, strict=True):
-        _formal(asked, value, shape)
+        formal(asked, value, shape)
     go_on = formals[1] if most is None else asked.apply("and", formals[1], asked.compare("LT", formals[0], most))
     condition = asked.build([go_on])
     attributes: dict[str, Attribute] = {}
@@ -197,7 +160,7 @@ def _conditional_loop(node: OnnxNode, body: GraphProto, run: Run) -> list[Operan
         upper = None if limit is None or not limit.reshape(-1)[0].is_constant else limit.reshape(-1)[0].constant
         trips = emit.measured_symbol(f"{node.proto.name or 'loop'} trips", None if upper is None else max(upper, 0))
         attributes["rows"] = (trips,)
-    return _applied(emit, "while", state, attributes, [condition, graph])[2:]
+    return applied(emit, "while", state, attributes, [condition, graph])[2:]
 
 
 def _new_extents(
@@ -307,30 +270,32 @@ def _scanned(
 ) -> list[Operand]:
     """A `scan` with so many states, over dimension 0 of the other values."""
     inner = emit.inside("body")
-    formals = [_formal(inner, value) for value in values[:count]]
+    formals = [formal(inner, value) for value in values[:count]]
     formals += [
         inner.builder.input(inner.builder.fresh("row"), v.tensor.dtype, *v.tensor.shape[1:]) for v in values[count:]
     ]
     results = body([from_value("", value) for value in formals], inner)
     _same_types(emit, results[:count], [from_value("", v) for v in values[:count]], "its body's state is")
     _check_rows(inner, results[count:])
-    graph = inner.build([_own(inner, operand) for operand in results])
-    return _applied(emit, "scan", values, {"state_count": count, "reverse": False}, [graph])
+    graph = inner.build([owned(inner, operand) for operand in results])
+    return applied(emit, "scan", values, {"state_count": count, "reverse": False}, [graph])
 
 
 # -- pieces ------------------------------------------------------------------------------------------------------------
-def _truth(emit: Emitter, value: Value) -> Value:
+def truth(emit: Emitter, value: Value) -> Value:
+    """A condition without dimensions."""
     if value.tensor.dtype != dtypes.boolean or value.tensor.size != 1:
         raise NodeFault(1119, f"its condition is {value.type}, it must be one boolean")
     return emit.reshape(value, ())
 
 
-def _formal(inner: Emitter, value: Value, shape: Sequence[Dim] | None = None) -> Value:
+def formal(inner: Emitter, value: Value, shape: Sequence[Dim] | None = None) -> Value:
+    """A new input of a subgraph for a state that starts with a value."""
     extents = value.tensor.shape if shape is None else shape
     return inner.builder.input(inner.builder.fresh("state"), value.tensor.dtype, *extents)
 
 
-def _own(inner: Emitter, operand: Operand) -> Value:
+def owned(inner: Emitter, operand: Operand) -> Value:
     """The operand as a value that the subgraph itself defines: what comes from around it is passed through."""
     value = inner.emit(operand)
     if inner.builder.defines(value):
@@ -349,8 +314,9 @@ def _same_types(emit: Emitter, found: Sequence[Operand], wanted: Sequence[Operan
         emit.equal_shapes(a.shape, b.shape)
 
 
-def _applied(
+def applied(
     emit: Emitter, operator: str, inputs: Sequence[Value], attributes: Mapping[str, Attribute], graphs: Sequence[Graph]
 ) -> list[Operand]:
+    """The results of an operator with subgraphs."""
     found = emit.builder.apply_all(operator, inputs, attributes, location=emit.location, subgraphs=graphs)
     return [from_value("", value) for value in found]

@@ -332,6 +332,9 @@ class Emitter:
                 try:
                     equal(self.symbols, found[0], other, "dimensions that are joined")
                 except Unified as taken:
+                    if isinstance(taken.value, int) and not (found[0].is_constant or other.is_constant):
+                        # n and 4 n are equal for n = 0, but a call is more likely to have one of them 1
+                        raise NodeFault(1121, f"{found[0]} and {other} must be equal, or one of them 1") from None
                     raise Unified(taken.symbol, taken.value, certain=False) from None
             joined.append(found[0] if found else dim(1))
         return tuple(joined)

@@ -18,7 +18,7 @@ from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element
 from tilework.frontends.onnx.operand import Operand, from_array
-from tilework.frontends.onnx.unify import equal
+from tilework.frontends.onnx.unify import equal, require_one
 from tilework.graph.graph import Array, Value
 
 
@@ -31,8 +31,7 @@ def is_zero(operand: Operand | None) -> bool:
 def scalar(node: OnnxNode, position: int, what: str) -> Value:
     """A scale or zero point of a whole tensor, without dimensions."""
     found = node.value(position)
-    if found.tensor.size != 1:
-        raise NodeFault(1119, f"{what} must be one number, it is {found.type}")
+    require_one(node.symbols, found.tensor.shape, what)
     return node.emit.reshape(found, ())
 
 

@@ -12,7 +12,7 @@ from tilework.errors import FrontendError, MissingPackageError
 if TYPE_CHECKING:
     from onnx import ModelProto
 
-Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto"
+Source: TypeAlias = "str | os.PathLike[str] | bytes | bytearray | memoryview | ModelProto | LoadedModel"
 """What a model can be given as."""
 
 LARGEST_MESSAGE = 2**31 - 1
@@ -35,12 +35,14 @@ def load(source: Source) -> LoadedModel:
     """Parse a model.
 
     Args:
-        source: a path of an ONNX file, its bytes, or a parsed `ModelProto` (which is not changed).
+        source: a path of an ONNX file, its bytes, a parsed `ModelProto` (which is not changed), or what this returned.
 
     Raises:
         MissingPackageError: 1007, without the package onnx.
         FrontendError: 1101 (file not readable), 1102 (no ONNX model), 1104 (nested too deep).
     """
+    if isinstance(source, LoadedModel):
+        return source
     try:
         from onnx import ModelProto
     except ImportError:

@@ -5,7 +5,9 @@ What is assumed is checked at every call (`ops.shape.assume`).
 
 from __future__ import annotations
 
-from tilework.dims import Dim
+from collections.abc import Sequence
+
+from tilework.dims import Dim, dim
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.symbols import SymbolTable
 
@@ -44,6 +46,25 @@ def require_equal(symbols: SymbolTable, one: Dim, other: Dim, what: str) -> None
     """As `equal`; raises `NodeFault` 1121 where it is not known."""
     if not equal(symbols, one, other, what):
         raise NodeFault(1121, f"{what} must be equal: {one} and {other}")
+
+
+def require_shape(symbols: SymbolTable, shape: Sequence[Dim], wanted: Sequence[Dim], what: str) -> None:
+    """As `require_equal` for every extent of a shape; `NodeFault` 1119 for another rank."""
+    text = f"{what} is [{', '.join(map(str, shape))}], it must be [{', '.join(map(str, wanted))}]"
+    if len(shape) != len(wanted):
+        raise NodeFault(1119, text)
+    for one, other in zip(shape, wanted, strict=True):
+        try:
+            require_equal(symbols, one, other, what)
+        except NodeFault as fault:
+            raise NodeFault(fault.code, text) from None
+
+
+def require_one(symbols: SymbolTable, shape: Sequence[Dim], what: str) -> None:
+    """As `require_shape`, for a shape of one element."""
+    if any(extent.is_constant and extent != 1 for extent in shape):
+        raise NodeFault(1119, f"{what} must be one number, it is [{', '.join(map(str, shape))}]")
+    require_shape(symbols, shape, [dim(1)] * len(shape), what)
 
 
 def require_divisible(extent: Dim, by: int, what: str) -> Dim:

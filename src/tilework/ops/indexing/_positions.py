@@ -14,6 +14,7 @@ from tilework.loops.program import Buffer
 from tilework.ops._stages import at
 from tilework.ops.operator import Array, Counts
 from tilework.ops.rules import INTEGER, Rule
+from tilework.ops.shape._base import undecided
 
 _SIGN_SHIFT = 1 << 62
 """x // 2**62 is -1 for a negative x and 0 for any other, for all x that could be a position."""
@@ -68,14 +69,23 @@ def numpy_tuples(indices: Array, extents: Sequence[int], name: str) -> list[Arra
 
 
 def check_fits(rule: Rule, indices: tuple[Dim, ...], operand: tuple[Dim, ...], dimension: int) -> None:
-    """Indices have the operand's rank and, but for one dimension, at most its extents."""
+    """A fault where indices have not the operand's rank or, but for one dimension, surely more than its extents."""
     if len(indices) != len(operand):
         rule.fault(1223, f"indices have rank {len(indices)}, the operand has rank {len(operand)}; they must be equal")
         return
     for position, (small, large) in enumerate(zip(indices, operand, strict=True)):
-        fits = small == large or (small.is_constant and large.is_constant and small.constant <= large.constant)
-        if position != dimension and not fits:
+        room = large - small
+        if position != dimension and room.is_constant and room.constant < 0:
             rule.fault(1223, f"dimension {position}: the indices' extent {small} must be at most the operand's {large}")
+
+
+def rooms_to_fit(operands: Sequence[ValueType], dimension: int) -> tuple[Dim, ...]:
+    """Dims that are not negative where indices, the second operand, fit the first as `check_fits` says."""
+    operand, indices = operands[:2]
+    assert isinstance(operand, TensorType)
+    assert isinstance(indices, TensorType)
+    pairs = enumerate(zip(indices.shape, operand.shape, strict=True))
+    return undecided(large - small for position, (small, large) in pairs if position != dimension)
 
 
 def take_counts(indices: ValueType, result: ValueType) -> Counts:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilework.compute.notation import Computation, Stage
-from tilework.dims import Symbol
+from tilework.dims import Dim, Symbol
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer
@@ -16,7 +16,7 @@ from tilework.loops.reducers import reducer
 from tilework.ops._attributes import integer_of, same_dim
 from tilework.ops._stages import at, axes, load
 from tilework.ops.definitions import computation
-from tilework.ops.indexing._positions import check_fits, check_indices, numpy_positions, wrapped
+from tilework.ops.indexing._positions import check_fits, check_indices, numpy_positions, rooms_to_fit, wrapped
 from tilework.ops.indexing._updates import check_reducer, combined, update_counts
 from tilework.ops.operator import Array, Counts, Operator
 from tilework.ops.rules import Rule
@@ -48,6 +48,9 @@ class ScatterAlongAxis(Operator):
             same_dim(rule, a, b, f"dimension {position} of updates and of indices")
         rule.finish()
         return (operand,)
+
+    def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
+        return rooms_to_fit(operands, integer_of(attributes, "dimension"))
 
     def define(
         self, operands: Sequence[Buffer], results: Sequence[Buffer], attributes: Mapping[str, Attribute],

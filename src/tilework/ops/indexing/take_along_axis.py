@@ -8,14 +8,21 @@ from typing import Any
 import numpy as np
 
 from tilework.compute.notation import Computation, Stage
-from tilework.dims import Symbol
+from tilework.dims import Dim, Symbol
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer
 from tilework.ops._attributes import integer_of
 from tilework.ops._stages import axes, load
 from tilework.ops.definitions import computation
-from tilework.ops.indexing._positions import check_fits, check_indices, numpy_positions, take_counts, wrapped
+from tilework.ops.indexing._positions import (
+    check_fits,
+    check_indices,
+    numpy_positions,
+    rooms_to_fit,
+    take_counts,
+    wrapped,
+)
 from tilework.ops.operator import Array, Counts, Operator, PrecisionFacts
 from tilework.ops.rules import Rule
 
@@ -39,6 +46,9 @@ class TakeAlongAxis(Operator):
         check_fits(rule, indices.shape, operand.shape, dimension)
         rule.finish()
         return (TensorType(indices.shape, operand.dtype),)
+
+    def requirements(self, operands: Sequence[ValueType], attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
+        return rooms_to_fit(operands, integer_of(attributes, "dimension"))
 
     def define(
         self, operands: Sequence[Buffer], results: Sequence[Buffer], attributes: Mapping[str, Attribute],

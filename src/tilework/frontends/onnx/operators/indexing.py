@@ -8,7 +8,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element, finite, fixed_extent
 from tilework.frontends.onnx.positions import check_positions, check_tuples
-from tilework.frontends.onnx.unify import require_equal
+from tilework.frontends.onnx.unify import equal, require_equal
 from tilework.graph.graph import Value
 
 _REDUCERS = {"none": "replace", "add": "sum", "mul": "product", "max": "maximum", "min": "minimum"}
@@ -56,6 +56,9 @@ def _scatter_elements(node: OnnxNode) -> Value:
     axis = node.axis(node.integer("axis", 0), value.tensor.rank)
     check_positions(node, 1, value, axis)
     reducer = _REDUCERS[node.choice("reduction", "none", tuple(_REDUCERS))]
+    for place, (one, other) in enumerate(zip(indices.tensor.shape, updates.tensor.shape, strict=True)):
+        equal(node.symbols, one, other, f"dimension {place} of the indices and of the updates")
+    updates = node.emit.assumed(updates, indices.tensor.shape)
     return node.emit.apply("scatter_along_axis", value, indices, updates, dimension=axis, reducer=reducer)
 
 

@@ -14,6 +14,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, finite
+from tilework.frontends.onnx.unify import require_equal, require_shape
 from tilework.graph.graph import Value
 
 Activation = Callable[[Emitter, Value], Value]
@@ -268,14 +269,17 @@ def run_layer(layer: Layer, node: OnnxNode) -> tuple[Value | None, ...]:
     if batch_first:
         x = emit.transpose(x, (1, 0, 2))
     hidden = r.tensor.shape[1 if layer.gates_last else 2]
-    if not hidden.is_constant or node.integer("hidden_size", hidden.constant) != hidden.constant:
-        raise NodeFault(1119, f"R {r.type} does not fit a hidden_size of {node.integer('hidden_size', 0)}")
+    if node.given("hidden_size"):
+        size = dim(node.integer("hidden_size"))
+        require_equal(node.symbols, hidden, size, f"what is recurrent in R {r.type} and attribute 'hidden_size'")
+    if not hidden.is_constant:
+        raise NodeFault(1121, f"how many hidden elements R {r.type} has must be known")
     for value, rows, what in ((w, x.tensor.shape[2], "W"), (r, hidden, "R")):
         sides = (hidden * layer.gates, rows)
-        _expect(value, (dim(directions), *(sides[::-1] if layer.gates_last else sides)), what)
+        _expect(node, value, (dim(directions), *(sides[::-1] if layer.gates_last else sides)), what)
     biases = node.optional(3)
     if biases is not None:
-        _expect(biases, (dim(directions), hidden * (2 * layer.gates)), "B")
+        _expect(node, biases, (dim(directions), hidden * (2 * layer.gates)), "B")
     lengths = node.optional(4)
     starts = [node.optional(5 + n) for n in range(layer.states)]
     peepholes = node.optional(7) if layer.states == 2 else None
@@ -324,9 +328,8 @@ def _results(emit: Emitter, found: list[tuple[Value, ...]], states: int, batch_f
     return rows, *last
 
 
-def _expect(value: Value, shape: tuple[Dim, ...], what: str) -> None:
-    if value.tensor.shape != shape:
-        raise NodeFault(1119, f"{what} is {value.type}, it must be [{', '.join(map(str, shape))}]")
+def _expect(node: OnnxNode, value: Value, shape: tuple[Dim, ...], what: str) -> None:
+    require_shape(node.symbols, value.tensor.shape, shape, what)
 
 
 _RNN = Layer(1, ("Tanh",), 1, lambda node: _rnn_cell)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from tilework import dtypes
-from tilework.dims import Dim
+from tilework.dims import dim
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -14,6 +14,7 @@ from tilework.frontends.onnx.marked import marked_positions
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operators.data_sizes import coordinates
 from tilework.frontends.onnx.sorting import order_keys, sorted_positions
+from tilework.frontends.onnx.unify import require_one, require_shape
 from tilework.graph.graph import Value
 
 
@@ -29,11 +30,12 @@ class _Box:
 def _suppression(node: OnnxNode) -> Value:
     """int64[m, 3]: batch, class and box of what is kept, by batch, class and descending score."""
     emit, boxes, scores = node.emit, node.value(0), node.value(1)
-    if boxes.tensor.rank != 3 or scores.tensor.rank != 3 or boxes.tensor.shape[2] != 4:
+    if boxes.tensor.rank != 3 or scores.tensor.rank != 3:
         text = f"boxes {boxes.type} and scores {scores.type} must be [batches, boxes, 4] and [batches, classes, boxes]"
         raise NodeFault(1119, text)
     batches, classes, count = scores.tensor.shape
-    boxes = emit.assumed(boxes, (batches, count, Dim((), 4)))
+    require_shape(node.symbols, boxes.tensor.shape[2:], (dim(4),), "the last dimension of the boxes")
+    boxes = emit.assumed(boxes, (batches, count, dim(4)))
     most = _scalar(node, 2, 0)
     threshold = _scalar(node, 3, 0.0)
     order = sorted_positions(emit, order_keys(emit, scores, descending=True))
@@ -60,8 +62,7 @@ def _scalar(node: OnnxNode, position: int, default: float) -> Value:
     if not node.has(position):
         return emit.scalar(default, dtypes.int64 if position == 2 else dtypes.float32)
     value = node.value(position)
-    if value.tensor.size != 1:
-        raise NodeFault(1119, f"input {position} is {value.type}, it must be one number")
+    require_one(node.symbols, value.tensor.shape, f"input {position}")
     return emit.reshape(value, ())
 
 
