@@ -159,6 +159,7 @@ def test_every_node_reads_back() -> None:
         Barrier("warp"),
         Prefetch("ahead", source, (ROW, 5 - ROW), True),
         Prefetch("ahead", source),
+        Prefetch("ahead", source, (ROW,), once=True),
         Intrinsic("unit.mul", Loop("q", dim(0), "unrolled", EMPTY)),
         Storage(t, Compute("a", (target,), (constant(1, F),))),
         Storage(replace(t, name="u", scope="shared"), Barrier("grid")),

@@ -9,6 +9,7 @@ import pytest
 
 from tests.lowering.native import Native, assert_same
 from tilework import dtypes
+from tilework.codegen.cpu.kernel import emit_kernel
 from tilework.compute.builder import arg_reducer
 from tilework.compute.nest import loop_program
 from tilework.compute.notation import Axis, Computation, Stage
@@ -16,6 +17,7 @@ from tilework.dims import Symbol, dim, loaded
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
 from tilework.loops.expressions import Load, Parameter, call, cast, constant
+from tilework.loops.parse import parse_program
 from tilework.loops.program import (
     Access,
     Argument,
@@ -36,6 +38,8 @@ from tilework.loops.program import (
     sequence,
 )
 from tilework.loops.reducers import reducer
+from tilework.machine.finder import machine
+from tilework.numerics import numerics
 
 F = dtypes.float32
 
@@ -408,6 +412,36 @@ def test_copies_barriers_prefetches_and_intrinsics_run_as_they_are_meant() -> No
     )
     for count in (0, 4, 11, 200):
         assert_same(p, {"x": np.arange(count, dtype=np.float32), "y": np.zeros(count, np.float32)})
+
+
+def test_lanes_are_fetched_a_cache_line_at_a_time_and_only_past_the_caches() -> None:
+    text = """program p
+  read x: float32[{n}]
+  read z: float32[{n}]
+  write y: float32[{n}]
+
+  serial i < {trips}
+    vectorized near < 32
+      prefetch ahead: x[32*i + near + 1024] once
+    vectorized far < 32
+      prefetch apart: z[{n} - 1 - 32*i - far] once
+    vectorized l < 32
+      y: y[32*i + l] = x[32*i + l] + z[32*i + l]
+"""
+    sizes = {name: 1 << bits for name, bits in (("small", 10), ("large", 26))}
+    found: dict[str, list[str]] = {}
+    for name, n in sizes.items():
+        parsed = parse_program(text.format(n=n, trips=n // 32))
+        made = emit_kernel(parsed, machine("x86-64-v3"), numerics("default"), streaming=frozenset({"y"}))
+        found[name] = [line for line in made.ir.splitlines() if "call void @llvm.prefetch" in line]
+    assert found["small"] == []
+    # 128 bytes, read, to be used once; lanes that run backwards are left to the hardware
+    assert len(found["large"]) == 2
+    assert all(line.endswith("i32 0, i32 0, i32 1)") for line in found["large"])
+    parsed = parse_program(text.format(n=1024, trips=32))
+    rng = np.random.default_rng(0)
+    x, z = rng.standard_normal((2, 1024), np.float32)
+    assert_same(parsed, {"x": x, "z": z, "y": np.zeros(1024, np.float32)})
 
 
 def test_refusals() -> None:

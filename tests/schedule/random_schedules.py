@@ -488,7 +488,7 @@ class Drawer:
             "cache_read": lambda: (pick(buffers), pick(["", *variables]), fresh, scope),
             "transform_layout": lambda: self._layout(program, pick(buffers)),
             "decompose_reduction": lambda: (pick(stages),),
-            "prefetch": lambda: (*self._place(program, stages)[:1], loop),
+            "prefetch": lambda: self._prefetch(program, stages, buffers, loop),
             "compute_at": lambda: self._producer(program, stages, variables),
             "store_at": lambda: (pick(temporaries or buffers), pick(["", *variables])),
             "reverse_compute_at": lambda: self._consumer(program, stages, variables, False),
@@ -521,6 +521,15 @@ class Drawer:
             return nested[int(self._rng.integers(len(nested)))]
         names = [n.variable for n in loops] or ["none"]
         return str(self._rng.choice(names)), str(self._rng.choice(names))
+
+    def _prefetch(self, program: LoopProgram, stages: list[str], buffers: list[str], loop: str) -> tuple[Any, ...]:
+        """What a statement stores, or what it loads some iterations later."""
+        stage, _ = self._place(program, stages)
+        found = next((s for s in statements(program.body) if s.name == stage), None)
+        loaded = sorted(read_buffers(found)) if found is not None else buffers
+        if not loaded or self._rng.random() < 0.5:
+            return stage, loop
+        return stage, loop, str(self._rng.choice(loaded)), int(self._rng.integers(0, 3))
 
     def _place(self, program: LoopProgram, stages: list[str]) -> tuple[str, str]:
         stage = str(self._rng.choice(stages)) if stages else "none"

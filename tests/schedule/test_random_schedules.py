@@ -188,7 +188,7 @@ PLANTED: dict[str, Plant] = {
 }
 
 
-RARE = {"cache_read: unwritten elements": 2000}
+RARE = {"cache_read: unwritten elements": 3150}
 """Where the seeds of a bug begin that few schedules meet."""
 
 

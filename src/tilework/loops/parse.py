@@ -232,7 +232,8 @@ class _Parser:
             write = cursor.accept("for")
             if write:
                 cursor.expect("write")
-            return Prefetch(name, target, _guards(cursor), write)
+            once = not write and cursor.accept("once")
+            return Prefetch(name, target, _guards(cursor), write, once)
         cursor.expect("=")
         source = _access(cursor)
         cursor.expect("group")

@@ -137,12 +137,16 @@ class Compute:
 
 @dataclass(frozen=True, eq=False)
 class Prefetch:
-    """Bring an element near; no effect on values. Runs where every guard is >= 0 and the element exists."""
+    """Bring an element near; no effect on values. Runs where every guard is >= 0 and the element exists.
+
+    `write`: it will be written. `once`: it will be read once and need not stay near afterwards.
+    """
 
     name: str
     target: Access
     guards: tuple[Dim, ...] = ()
     write: bool = False
+    once: bool = False
 
 
 @dataclass(frozen=True, eq=False)

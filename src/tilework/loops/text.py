@@ -115,7 +115,7 @@ def leaf_lines(node: Compute | Prefetch | Barrier | AsyncCopy | AsyncWait, buffe
         case Compute():
             return statement_lines(node, buffers)
         case Prefetch():
-            intent = " for write" if node.write else ""
+            intent = " for write" if node.write else " once" if node.once else ""
             return [f"prefetch {name_text(node.name)}: {_access(node.target)}{intent}{_guards(node.guards)}"]
         case AsyncCopy():
             copied = f"{_access(node.target)} = {_access(node.source)}"

@@ -22,8 +22,8 @@ REDUCER_SIGNS = {"sum": "+", "product": "*"}
 RESERVED = frozenset(
     (
         *SCOPES, *KINDS, "program", "symbol", "measured", "step", "read", "write", "accumulate", "reducer", "ordered",
-        "combine", "identity", "let", "init", "over", "where", "and", "in", "prefetch", "for", "barrier", "copy",
-        "group", "wait", "pending", "intrinsic", "block", "pass", "true", "false", "inf", "nan",
+        "combine", "identity", "let", "init", "over", "where", "and", "in", "prefetch", "for", "once", "barrier",
+        "copy", "group", "wait", "pending", "intrinsic", "block", "pass", "true", "false", "inf", "nan",
     )
 )  # fmt: skip
 """Words that may name nothing unless quoted."""

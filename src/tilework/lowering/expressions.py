@@ -14,6 +14,7 @@ from tilework.lowering import conversions
 from tilework.lowering.builder import Scope
 from tilework.lowering.indices import Indices
 from tilework.lowering.mathematics.expand import expanded
+from tilework.lowering.mathematics.exponential import EIGHTH_POWERS
 from tilework.lowering.mathematics.huge_angle import TWO_OVER_PI
 from tilework.lowering.memory import Memory
 from tilework.lowering.registers import Branch, Carried, Loop, Value
@@ -216,9 +217,13 @@ class Expressions:
         """Its subexpressions in order. (The table keeps the expression alive, so that its id stays its own.)"""
         found = self._plans.get(id(expression))
         if found is None:
-            ordering = _Ordering(expanded(expression, self.state.numerics), contract=self.state.numerics.contract)
+            ordering = _Ordering(self.expanded(expression), contract=self.state.numerics.contract)
             found = self._plans[id(expression)] = (expression, ordering.run())
         return found[1]
+
+    def expanded(self, expression: Expression) -> Expression:
+        """The expression over functions that the machine has."""
+        return expanded(expression, self.state.numerics, lookup=self.state.lookup_lanes > 0)
 
     def evaluate(self, expression: Expression, mask: Value | None, parameters: dict[str, Value] | None = None) -> Value:
         """The value, a scalar or one for each lane. Loads touch memory only in lanes where `mask` holds."""
@@ -324,6 +329,8 @@ class Expressions:
             return conversions.bitcast(builder, operands[0], node.arguments[0].dtype, node.dtype)
         if node.function == "two_over_pi":
             return builder.op("table", "i64", operands[0], extra=TWO_OVER_PI)
+        if node.function == "eighth_power":
+            return builder.op("lookup", "i32", operands[0], extra=(EIGHTH_POWERS, self.state.lookup_lanes))
         emit = EMIT.get(node.function)
         if emit is None:
             where = self.state.statement

@@ -41,6 +41,8 @@ STACK_BUFFER_BYTES = 16384
 """Inner storage up to this size is on the stack; larger or symbolic ones are workspaces of the caller."""
 MAX_STATEMENTS = 20000
 """A program of more statements, once unrolled, would take too long to compile."""
+LINE_BYTES = 64
+"""What one prefetch brings near, at least."""
 STACK_BYTES = 131072
 """All stack buffers of one function together."""
 _MACHINE_KINDS = ("serial", "parallel", "vectorized", "unrolled")
@@ -54,10 +56,12 @@ def lower(
     checked: bool,
     streaming: frozenset[str],
     last_level_bytes: int,
+    lookup_lanes: int,
     instructions: Instructions,
 ) -> tuple[Module, dict[str, Buffer]]:
     """The program in register form, and the workspaces that its caller must provide.
 
+    `lookup_lanes`: elements of 32 bits that one instruction looks up in a register (0: functions do without).
     `instructions` answers the machine's instruction of a name.
 
     Raises:
@@ -66,7 +70,9 @@ def lower(
             storage whose size changes from iteration to iteration, 1607 a parallel loop whose iterations may meet,
             1608 too many statements once unrolled.
     """
-    return _Lowering(program, numerics, name, checked, streaming, last_level_bytes, instructions).run()
+    lowering = _Lowering(program, numerics, name, checked, streaming, last_level_bytes, instructions)
+    lowering.state.lookup_lanes = lookup_lanes
+    return lowering.run()
 
 
 class _Lowering(Versions):
@@ -125,18 +131,28 @@ class _Lowering(Versions):
         return Compute(node.name, (node.target,), (value,), guards=node.guards)
 
     def prefetch(self, node: Prefetch) -> None:
-        if node.target.buffer in self.cells.layouts or self.state.lane is not None:
+        """A prefetch for every element, or for every cache line of lanes that lie next to each other."""
+        name, lane = node.target.buffer, self.state.lane
+        if name in self.cells.layouts or any(i.loads() for i in node.target.index):
             return
+        if node.once and not self.state.streams:
+            return  # it lies in a cache already, or comes in time
 
         def emit(mask: Value | None) -> None:
             del mask
-            flat = self.memory.facts(node.target.buffer, node.target.index).flat
-            pointer = self.memory.address(node.target.buffer, self.indices.resolve(flat))
-            self.state.builder.effect("prefetch", (pointer,), node.write)
+            found = self.indices.resolve(self.memory.facts(name, node.target.index).flat)
+            elements = 1
+            if lane is not None and found.varies:
+                if found.lane != 1 or found.vector:
+                    return
+                elements = lane.width
+            for shift in range(0, elements, max(1, LINE_BYTES // self.state.buffers[name].dtype.itemsize)):
+                pointer = self.memory.address(name, found, shift)
+                self.state.builder.effect("prefetch", (pointer,), (node.write, node.once))
 
-        if not any(i.loads() for i in node.target.index):
-            plain = tuple(g for g in node.guards if not g.loads())
-            self.statements.conditional(plain, (), emit)
+        varies = {lane.variable} if lane is not None else set[str]()
+        plain = tuple(g for g in node.guards if not g.loads() and not g.names() & varies)
+        self.statements.conditional(plain, (), emit)
 
     # -- storage -------------------------------------------------------------------------------------------------------
     def storage(self, node: Storage) -> None:

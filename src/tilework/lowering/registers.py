@@ -76,6 +76,8 @@ OPERATIONS: dict[str, str] = {
     "argument": "a symbol's int64 or a buffer's address from the argument block; extra: ('symbol' or 'buffer', name)",
     "extract_at insert_at": "vector, i64 lane; vector, scalar, i64 lane",
     "table": "an element of a constant table of i64 (extra: its elements) for each index, which must be inside it",
+    "lookup": "the element of a table of 8 i32 (extra: its elements, lanes of a machine's lookup) that the low 3 "
+    "bits of each i32 name",
     "any": "whether a lane of a mask is on",
     "zeros": "the address of 512 readable zero bytes",
     "stack": "the address of extra bytes that live while the function runs, aligned to 64",
@@ -83,7 +85,7 @@ OPERATIONS: dict[str, str] = {
     "load store": "extra: (alignment, buffer, streaming); store: value, address",
     "masked_load masked_store": "address, mask and value, address, mask; lanes off are neither read nor written",
     "gather scatter": "base, indices, mask; value, base, indices, mask; extra: (element bytes, buffer)",
-    "prefetch": "address; extra: whether for writing",
+    "prefetch": "address; extra: whether for writing, whether used only once",
     "fault": "condition, error word's address; extra: the word to set where the condition holds and none is set yet",
     "fence": "streaming stores are visible to other threads before what follows",
     "error_word": "the address of the call's error word",

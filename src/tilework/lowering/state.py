@@ -91,6 +91,8 @@ class State:
         self.numerics = numerics
         self.checked = checked
         self.streaming = streaming
+        self.lookup_lanes = 0
+        """Elements of 32 bits that one instruction of the machine looks up in a register."""
         self.streams = False
         """Whether the version being emitted streams past the caches."""
         self.buffers: dict[str, Buffer] = dict(program.buffers)

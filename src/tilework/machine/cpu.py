@@ -85,6 +85,13 @@ class CpuMachine:
         return next((c for c in self.caches if c.level == level), None)
 
     @property
+    def lookup_lanes(self) -> int:
+        """Elements of 32 bits that one instruction picks out of a register of as many; 0 where no instruction does."""
+        if self.architecture != "x86":
+            return 0
+        return 16 if self.vector_bits >= 512 and self.has("avx512f") else 8 if self.has("avx2") else 0
+
+    @property
     def last_level_bytes(self) -> int:
         """Bytes of the largest cache."""
         return max((c.bytes for c in self.caches), default=1 << 25)

@@ -47,11 +47,10 @@ class MemoryText(Words):
         """A gather from a constant array."""
         assert item.result is not None
         (index,) = item.operands
-        name = self.tables.setdefault(item.extra, f"@table{len(self.tables)}")
         if not index.lanes:
-            address = self.temporary(f"getelementptr i64, ptr {name}, {self.typed(index)}")
-            self.define(item, f"load i64, ptr {address}, align 8")
+            self.define(item, f"bitcast i64 {self.element(item.extra, self.name(index))} to i64")
             return
+        name = self.table_name(item.extra)
         kind, lanes = self.type(item.result), index.lanes
         addresses = self.temporary(f"getelementptr i64, ptr {name}, {self.typed(index)}")
         full = f"@llvm.masked.gather.v{lanes}i64.v{lanes}p0"
@@ -61,6 +60,15 @@ class MemoryText(Words):
             f"call {kind} {full}(<{lanes} x ptr> {addresses}, i32 8, <{lanes} x i1> splat (i1 true), "
             f"{kind} zeroinitializer)",
         )
+
+    def table_name(self, elements: tuple[int, ...]) -> str:
+        """The constant array of these elements."""
+        return self.tables.setdefault(elements, f"@table{len(self.tables)}")
+
+    def element(self, elements: tuple[int, ...], index: str) -> str:
+        """An element of a constant table, as i64; `index` is an i64."""
+        address = self.temporary(f"getelementptr i64, ptr {self.table_name(elements)}, i64 {index}")
+        return self.temporary(f"load i64, ptr {address}, align 8")
 
     def globals(self) -> list[str]:
         """The constants that the functions use."""
@@ -189,9 +197,9 @@ class MemoryText(Words):
 
     def prefetch(self, item: Instruction) -> None:
         self.declare("declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-        self.lines.append(
-            f"  call void @llvm.prefetch.p0({self.typed(item.operands[0])}, i32 {int(item.extra)}, i32 3, i32 1)"
-        )
+        write, once = item.extra
+        address, locality = self.typed(item.operands[0]), 0 if once else 3
+        self.lines.append(f"  call void @llvm.prefetch.p0({address}, i32 {int(write)}, i32 {locality}, i32 1)")
 
     def fault(self, item: Instruction) -> None:
         condition, word = item.operands

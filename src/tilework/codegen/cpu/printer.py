@@ -38,6 +38,8 @@ _FUNCTIONS = frozenset(
         "umin",
     ]
 )
+_LOOKUPS = {8: "llvm.x86.avx2.permd", 16: "llvm.x86.avx512.permvar.si.512"}
+"""Instructions that pick elements of 32 bits out of a register, by how many it holds."""
 
 
 class Printer(MemoryText):
@@ -56,8 +58,8 @@ class Printer(MemoryText):
             "store": self.store, "masked_load": self.masked_load, "masked_store": self.masked_store,
             "gather": self.gather, "scatter": self.scatter, "prefetch": self.prefetch, "fault": self.fault,
             "fence": self.fence, "error_word": self.error_word,
-            "machine": self._machine, "table": self.table, "extract_at": self._extract_at, "insert_at": self._insert_at,
-            "tie": self._tie,
+            "machine": self._machine, "table": self.table, "lookup": self._lookup, "tie": self._tie,
+            "extract_at": self._extract_at, "insert_at": self._insert_at,
         }  # fmt: skip
 
     # -- functions -----------------------------------------------------------------------------------------------------
@@ -258,6 +260,26 @@ class Printer(MemoryText):
         self.declare(f"declare {kind} @{item.extra}({', '.join(self.type(o) for o in item.operands)})")
         self.define(item, f"call {kind} @{item.extra}({', '.join(self.typed(o) for o in item.operands)})")
 
+    def _lookup(self, item: Instruction) -> None:
+        """Elements of a table that lies in a register, a register of indices at a time. One index reads memory."""
+        (index,) = item.operands
+        table, lanes = item.extra
+        if not index.lanes:
+            low = self.temporary(f"and {self.typed(index)}, {len(table) - 1}")
+            element = self.element(table, self.temporary(f"zext i32 {low} to i64"))
+            self.define(item, f"trunc i64 {element} to i32")
+            return
+        full, kind = type_of("i32", lanes), self.type(index)
+        instruction = _LOOKUPS[lanes]
+        self.declare(f"declare {full} @{instruction}({full}, {full})")
+        entries = ", ".join(f"i32 {table[lane % len(table)]}" for lane in range(lanes))
+        parts: list[str] = []
+        for first in range(0, index.lanes, lanes):
+            order = ", ".join(f"i32 {min(first + lane, index.lanes - 1)}" for lane in range(lanes))
+            part = self.temporary(f"shufflevector {self.typed(index)}, {kind} poison, <{lanes} x i32> <{order}>")
+            parts.append(self.temporary(f"call {full} @{instruction}({full} <{entries}>, {full} {part})"))
+        self.join(item, parts, lanes)
+
     def _any(self, item: Instruction) -> None:
         (mask,) = item.operands
         bits = self.temporary(f"bitcast {self.typed(mask)} to i{mask.lanes}")
@@ -301,15 +323,21 @@ class Printer(MemoryText):
         # the text is empty, so LLVM needs no assembler (see `objects.check_text`)
         place = "=v,0" if self.x86 else "=w,0"
         parts = [self.temporary(f'call {part} asm sideeffect "", "{place}"({part} {p})') for p in parts]
-        while len(parts) > 2:
-            kind = type_of(value.kind, lanes)
+        self.join(item, parts, lanes)
+
+    def join(self, item: Instruction, parts: list[str], lanes: int) -> None:
+        """The result from parts of so many lanes each; lanes beyond the result's are dropped."""
+        assert item.result is not None
+        kind = item.result.kind
+        while len(parts) > 1:
+            part = type_of(kind, lanes)
             lanes *= 2
             parts = [
-                self.temporary(f"shufflevector {kind} {a}, {kind} {b}, {_order(0, lanes)}")
+                self.temporary(f"shufflevector {part} {a}, {part} {b}, {_order(0, lanes)}")
                 for a, b in zip(parts[::2], parts[1::2], strict=True)
             ]
-        kind = type_of(value.kind, lanes)
-        self.define(item, f"shufflevector {kind} {parts[0]}, {kind} {parts[1]}, {_order(0, 2 * lanes)}")
+        part = type_of(kind, lanes)
+        self.define(item, f"shufflevector {part} {parts[0]}, {part} poison, {_order(0, item.result.lanes)}")
 
     def _shuffle(self, item: Instruction) -> None:
         a, b = item.operands

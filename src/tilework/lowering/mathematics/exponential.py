@@ -12,7 +12,7 @@ import math
 from dataclasses import dataclass
 
 from tilework import dtypes
-from tilework.loops.expressions import Call, Constant, Expression, call, constant
+from tilework.loops.expressions import Call, Constant, Expression, bitcast, call, constant
 from tilework.lowering.mathematics.pieces import (
     clamp,
     fma,
@@ -80,6 +80,15 @@ _EXP64 = _Exp(
     (-1076.0, 1025.0),
     22.0,
 )  # fmt: skip
+_CUBIC = (0.5000645518302917, 0.1666685789823532)
+"""(e^r - 1 - r) / r^2 on [-ln 2 / 16, ln 2 / 16]: relative error in e^r 2.6e-8, by Lawson's iteration."""
+_QUARTIC = (0.5, 0.16668027639389038, 0.04166042432188988)
+"""The same with one coefficient more: 1.9e-10."""
+EIGHTH_POWERS: tuple[int, ...] = tuple(
+    mantissa - (j << 20)
+    for j, mantissa in enumerate([0, 0x0B95C2, 0x1837F0, 0x25FED7, 0x3504F3, 0x45672A, 0x5744FD, 0x6AC0C7])
+)
+"""The mantissas of 2^(j / 8), rounded to nearest, each less j << 20."""
 _LOG2_E = 1.0 / math.log(2.0)
 
 
@@ -118,6 +127,17 @@ def _exp_of_negative(x: Expression) -> Expression:
     n, power = nearest_power(x, _LOG2_E, 64)
     p = _less_one(fma(n, -c.low, fma(n, -c.high, x)), c)
     return fma(p, power, power) * 2.0**-64
+
+
+def exp_by_lookup(x: Expression, *, numerics: Numerics) -> Expression:
+    """As `exp`, float32 only: x <= 0 from a power of 2^(1/8) and a polynomial of degree 4."""
+    if not _never_positive(x):
+        return exp(x, numerics=numerics)
+    c = _constants(x)
+    x = call("maximum", x, c.least)
+    n, power = nearest_eighth_power(x, _LOG2_E, 64)
+    r = fma(n, -c.low / 8, fma(n, -c.high / 8, x))
+    return fma(fma(r * r, polynomial(r, _QUARTIC), r), power, power) * 2.0**-64
 
 
 def exp_scaled(x: Expression, shift: int) -> Expression:
@@ -172,6 +192,36 @@ def logistic(x: Expression, *, numerics: Numerics) -> Expression:
     r = call("negate", fma(n, c.low, fma(n, c.high, x)))
     s = constant(2.0**-down, x.dtype)
     return s / fma(polynomial(r, (1.0, 1.0, *c.q)), power, s)
+
+
+def logistic_by_lookup(x: Expression, *, numerics: Numerics) -> Expression:
+    """As `logistic`, within 3 ULP, float32 only: e^-x from a power of 2^(1/8) and a cubic.
+
+    -x = n ln 2 / 8 + r, |r| <= ln 2 / 16: the low 3 bits of n name an element of the table, the others are an exponent.
+    """
+    del numerics
+    c = _constants(x)
+    down = format_of(x).bias // 4
+    x = clamp(x, c.least, -0.6 * c.least)
+    n, power = nearest_eighth_power(x, -_LOG2_E, -down)
+    r = call("negate", fma(n, c.low / 8, fma(n, c.high / 8, x)))
+    s = constant(2.0**-down, x.dtype)
+    return s / fma(polynomial(r, (1.0, 1.0, *_CUBIC)), power, s)
+
+
+def nearest_eighth_power(x: Expression, factor: float, shift: int) -> tuple[Expression, Expression]:
+    """The integer n nearest to 8 x * factor as a float, and 2^(n / 8 + shift), which must be a normal float32.
+
+    As `nearest_power`, but the low 3 bits stay below the exponent when the sum is moved up; the table takes them away
+    again.
+    """
+    form = format_of(x)
+    magic = 1.5 * 2.0**form.mantissa + 8 * (form.bias + shift)
+    shifted = fma(x, 8 * factor, magic)
+    bits = bitcast(shifted, form.integer)
+    moved = call("shift_left", bits, form.mantissa - 3)
+    power = bitcast(moved + Call("eighth_power", (bits,), form.integer), x.dtype)
+    return shifted - magic, power
 
 
 def like_one(x: Expression) -> Expression:

@@ -14,6 +14,7 @@ from tilework.recipes.cpu._tile_sizes import tile_sizes
 from tilework.recipes.cpu._turned_results import run_along_rows, with_turned_results, writes_count
 from tilework.recipes.cpu._windows import window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
+from tilework.schedule.primitives.prefetch import Prefetch
 from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.transform_layout import TransformLayout
 from tilework.schedule.primitives.vectorize import Vectorize
@@ -23,6 +24,8 @@ MOST_LANES = 64
 """Lanes that one vectorised loop may have."""
 BESIDE = 4
 """Vectors beside each other where chains are long: while one waits for a result, the others compute."""
+PAGE_BYTES = 4096
+"""How far ahead of its use what streams through is fetched."""
 FEWEST = 4
 """Such groups that a loop has at least: the last one may be mostly empty."""
 
@@ -58,7 +61,10 @@ def with_lanes(
     sums = len(reductions) == len(reduced) and all(kinds[v] != "ordered" for v in reductions)
     if not (reductions and sums and (schedule.numerics.reassociate or not lanes_reduce)):
         reordered = trial.attempt(Reorder(*(outer if v == chosen else v for v in order), inner))
-        return (reordered.attempt(Vectorize(inner)) if reordered is not None else None) or schedule
+        vectorised = reordered.attempt(Vectorize(inner)) if reordered is not None else None
+        if vectorised is not None and not reduced and slow(found):
+            vectorised = _ahead(vectorised, found, around, chosen, outer, lanes)
+        return vectorised or schedule
     above = schedule.setting.enclosing(around[0])
     if lanes_reduce:
         places = [*(node.variable for node in above), *free]
@@ -143,6 +149,23 @@ def _beside(schedule: Schedule, loop: Loop, lanes: int) -> int:
     while count > 1 and (count * lanes > MOST_LANES or usual(schedule, loop.extent) < FEWEST * count * lanes):
         count //= 2
     return count
+
+
+def _ahead(
+    schedule: Schedule, found: Compute, around: tuple[Loop, ...], chosen: str, outer: str, lanes: int
+) -> Schedule:
+    """Fetch what a long chain loads along its lanes a page before it does.
+
+    A core that computes a long chain does not look as far ahead as its own next loads, and what the hardware fetches by
+    itself ends with the page.
+    """
+    if chosen != around[-1].variable:
+        return schedule
+    for buffer in dict.fromkeys(load.buffer for load in loads_of(found)):
+        size = schedule.program.buffers[buffer].dtype.itemsize
+        iterations = -(-PAGE_BYTES // (lanes * size))
+        schedule = schedule.attempt(Prefetch(found.name, outer, buffer, iterations)) or schedule
+    return schedule
 
 
 def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packable: frozenset[str]) -> Schedule:
