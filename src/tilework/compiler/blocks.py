@@ -6,13 +6,15 @@ own, under the same names (names are distinct, see `passes.distinct_names`).
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import TypeAlias
 
 from tilework.candidates.region import Region
-from tilework.decisions.fusion import regions
+from tilework.decisions.attention import Attentions
+from tilework.decisions.fusion import fused
+from tilework.decisions.windows import Windows
 from tilework.dims import Dim, Symbol, dim
 from tilework.graph.graph import Attribute, Constant, Graph, Node, Value, captured
 from tilework.graph.types import TensorType
@@ -52,14 +54,16 @@ class Control:
 
 
 Item: TypeAlias = "Region | Control"
+Finder: TypeAlias = Callable[[Graph], Attentions]
 
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """A closed graph and its items, in an order in which they can run."""
+    """A closed graph and its items, in an order in which they can run, and which values share memory."""
 
     graph: Graph
     items: tuple[Item, ...]
+    windows: Windows
 
     def regions(self) -> Iterator[Region]:
         """Every region, those inside control nodes included."""
@@ -70,31 +74,56 @@ class Block:
                 for block in item.blocks:
                     yield from block.regions()
 
-    def graphs(self) -> Iterator[Graph]:
-        """Every closed graph, this one first."""
-        yield self.graph
+    def in_place(self) -> frozenset[str]:
+        """Nodes of this graph and of those inside that need no kernel, their results being where their operands are."""
+        return frozenset(n.name for block in self.blocks() for n in block.graph.nodes if block.windows.covers(n))
+
+    def blocks(self) -> Iterator[Block]:
+        """Every block, this one first."""
+        yield self
         for item in self.items:
             if isinstance(item, Control):
                 for block in item.blocks:
-                    yield from block.graphs()
+                    yield from block.blocks()
+
+    def graphs(self) -> Iterator[Graph]:
+        """Every closed graph, this one first."""
+        return (block.graph for block in self.blocks())
 
 
-def block_of(graph: Graph) -> Block:
-    """The items of a graph whose names are distinct."""
+def block_of(graph: Graph, find: Finder) -> Block:
+    """The items of a graph whose names are distinct; `find` tells its attentions, and those of its subgraphs."""
+    policies = zip(graph.inputs, graph.signature_or_default().inputs, strict=True)
+    given = frozenset(value.name for value, policy in policies if policy.access == "read")
+    return _block(graph, frozenset(symbol.name for symbol in graph.symbols if not symbol.measured), given, find)
+
+
+def _block(graph: Graph, fixed: frozenset[str], enterable: frozenset[str], find: Finder) -> Block:
+    """The items of a graph. Symbols `fixed` have their values before the call's first step; the memory of the inputs
+    `enterable` may be entered at an offset.
+    """
     items: list[Item] = []
-    for region in regions(graph):
-        items.append(_control(graph, region.root) if region.root.subgraphs else region)
-    return Block(graph, tuple(items))
+    found = fused(graph, fixed, enterable, find(graph))
+    for region in found.regions:
+        control = bool(region.root.subgraphs)
+        items.append(_control(graph, region.root, fixed, found.windows.enterable, find) if control else region)
+    return Block(graph, tuple(items), found.windows)
 
 
-def _control(graph: Graph, node: Node) -> Control:
+def _control(graph: Graph, node: Node, fixed: frozenset[str], enterable: frozenset[str], find: Finder) -> Control:
     bodies = list(node.subgraphs)
     formals = tuple(body.inputs for body in bodies)
     trip = ""
     if node.operator == "scan":
         trip = _free_symbol(graph)
         bodies = [_at_trip(graph, node, bodies[0], trip)]
-    return Control(node, tuple(block_of(_closed(body, graph)) for body in bodies), formals, trip)
+    blocks: list[Block] = []
+    for body, names in zip(bodies, formals, strict=True):
+        # what a branch is given stays as it is; what a loop is given is state
+        given = zip(names, node.inputs[1:], strict=True) if node.operator == "if" else ()
+        inside = enterable | {formal.name for formal, operand in given if operand in enterable}
+        blocks.append(_block(_closed(body, graph), fixed, inside, find))
+    return Control(node, tuple(blocks), formals, trip)
 
 
 def _closed(body: Graph, around: Graph) -> Graph:

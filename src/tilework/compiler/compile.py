@@ -15,6 +15,7 @@ import numpy as np
 from tilework.codegen.cpu.driver import emit_driver
 from tilework.codegen.cpu.kernel import KernelText
 from tilework.compiler.blocks import block_of
+from tilework.compiler.copies import copies
 from tilework.compiler.kernels import RegionKernel, region_kernels
 from tilework.compiler.options import CompileOptions
 from tilework.compiler.outside import explanations, split
@@ -22,6 +23,7 @@ from tilework.compiler.overlap import CodeMaker
 from tilework.compiler.plan_items import planned_block
 from tilework.compiler.planning import build_plan, is_view
 from tilework.compiler.stacking import RowKernels
+from tilework.decisions.attention import attentions
 from tilework.dims import Dim
 from tilework.errors import CodegenError
 from tilework.graph.graph import Graph, walk
@@ -98,10 +100,12 @@ def lower_graph(
         else:
             graph = Pipeline().run(graph)
     with stages("fuse"):
-        block = block_of(DistinctNames().run(graph))
+        find = partial(attentions, machine=machine, numerics=numerics(options.numerics))
+        block = block_of(DistinctNames().run(graph), find)
         found = tuple(block.regions())
     with stages("kernels"):
-        needed = tuple(region for region in found if not is_view(region))
+        in_place = block.in_place()
+        needed = tuple(region for region in found if region.root.name not in in_place and not is_view(region))
         kernels = {k.region.name: k for k in region_kernels(needed, machine, options, ready)}
         rows = RowKernels(machine, numerics(options.numerics), options.checked)
         planned = planned_block(block, kernels, rows)
@@ -123,6 +127,7 @@ def lower_graph(
         machine.name,
         options.numerics,
         tuple(_explain(k) for k in ordered),
+        copies=tuple(copies(block)),
         constant_bytes=sum(c.array.nbytes for c in {c.digest: c for c in known}.values()),
         arena_bytes=plan.arenas[0].bytes,
         compile_milliseconds=tuple(stages.times),

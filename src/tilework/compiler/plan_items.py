@@ -9,6 +9,7 @@ from typing import TypeAlias
 from tilework.compiler.blocks import Block, Control
 from tilework.compiler.kernels import RegionKernel
 from tilework.compiler.stacking import ProgramKernel, RowKernels, stored_row, zeros
+from tilework.decisions.windows import Windows
 from tilework.graph.graph import Graph, Value
 
 
@@ -30,19 +31,20 @@ class PlanControl:
 
 
 PlanItem: TypeAlias = "RegionKernel | Value | PlanControl"
-"""A kernel; the result of a view, which is the same bytes as its operand; or control flow."""
+"""A kernel; a value that is where its operands are (of a view, or `PlanBlock.windows` has it); or control flow."""
 
 
 @dataclass(frozen=True, eq=False)
 class PlanBlock:
-    """A closed graph and its items."""
+    """A closed graph and its items, and which values share memory."""
 
     graph: Graph
     items: tuple[PlanItem, ...]
+    windows: Windows
 
 
 def planned_block(block: Block, kernels: Mapping[str, RegionKernel], rows: RowKernels) -> PlanBlock:
-    """The block with kernels (by region name) in place of regions; a region without one is a view."""
+    """The block with kernels (by region name) in place of regions; a region without one is a view or window."""
     items: list[PlanItem] = []
     for item in block.items:
         if isinstance(item, Control):
@@ -50,7 +52,7 @@ def planned_block(block: Block, kernels: Mapping[str, RegionKernel], rows: RowKe
             items.append(PlanControl(item, inner, tuple(_stacked(item, rows))))
         else:
             items.append(kernels.get(item.name) or item.root.output)
-    return PlanBlock(block.graph, tuple(items))
+    return PlanBlock(block.graph, tuple(items), block.windows)
 
 
 def _stacked(item: Control, kernels: RowKernels) -> Iterator[StackedRows]:

@@ -11,11 +11,14 @@ from tilework.compiler.conditions import checks, guards
 from tilework.compiler.control import ByteClasses, control_steps, growing_rows, share_bytes
 from tilework.compiler.kernels import RegionKernel
 from tilework.compiler.origins import fault_origins, origin_of
+from tilework.compiler.parts import Parts, alignment_at, at
 from tilework.compiler.plan_items import PlanBlock, PlanControl, PlanItem
 from tilework.compiler.stacking import ProgramKernel
+from tilework.decisions.windows import Window
 from tilework.dims import Dim, Symbol, dim
 from tilework.errors import CodegenError, GraphError
 from tilework.graph.graph import Constant, Graph, Node, Value
+from tilework.graph.types import TensorType
 from tilework.loops.program import LoopProgram
 from tilework.ops.registry import operator
 from tilework.plan.buffers import (
@@ -78,6 +81,7 @@ class _Planner:
         for inner in _blocks(block):
             self.values.update(inner.graph.values)
         self.classes = ByteClasses()
+        self.parts = Parts(self.classes)
         self._share(block)
         self.places: dict[str, Place] = {}
         self.buffers: dict[str, PlanBuffer] = {}
@@ -85,7 +89,7 @@ class _Planner:
         self.packed: dict[str, Constant] = {}
         self.copies: dict[int, str] = {}
         """The buffer that the copy into each copied output writes."""
-        self.shared = {self.classes.of(name) for name in self.classes.first}
+        self.shared = {self.parts.root(name) for name in self.classes.first} | self.parts.roots()
         self.measured = {symbol.name for symbol in self._symbols() if symbol.measured}
         self.allocated: set[str] = set()
         """The memories that a step allocates by now."""
@@ -95,8 +99,9 @@ class _Planner:
             self.read.update(name for node in inner.graph.nodes for name in node.inputs)
 
     def _share(self, block: PlanBlock) -> None:
+        self.parts.add(block)
         for item in block.items:
-            if isinstance(item, Value):
+            if isinstance(item, Value) and not block.windows.covers(block.graph.producers[item.name]):
                 self.classes.first[item.name] = block.graph.producers[item.name].inputs[0]
             elif isinstance(item, PlanControl):
                 share_bytes(item, self.classes, self._share)
@@ -164,7 +169,7 @@ class _Planner:
                 changed.append(_Change(position, name, mutating[position]))
             elif policy.kind == "alias" and policy.of is not None:
                 self._check_alias(position, base, policy.of)
-            elif policy.kind == "fresh" and base in self.places:
+            elif policy.kind == "fresh" and (base in self.places or base in self.parts.windows):
                 copied.append((position, name))
             elif policy.kind == "fresh" and self._fills(base, name):
                 self.places[base] = OutputPlace(position)
@@ -194,7 +199,7 @@ class _Planner:
     def _needed(self) -> list[PlanItem]:
         """The items whose results somebody reads: an output that is a view of an input needs none."""
         read = {
-            self.classes.of(name)
+            self.parts.root(name)
             for name, policy in zip(self.graph.outputs, self.signature.outputs, strict=True)
             if policy.kind != "view"
         }
@@ -202,6 +207,8 @@ class _Planner:
         for item in reversed(self.block.items):
             if isinstance(item, Value):
                 found.append(item)
+                if self.parts.root(item.name) in read:
+                    read.update(self.parts.root(name) for name in self.parts.read(item.name, self.block.graph))
                 continue
             measures = False
             if isinstance(item, RegionKernel):
@@ -211,8 +218,8 @@ class _Planner:
                 operands += root.inputs if measures else ()
             else:
                 results, operands = item.control.node.outputs, list(item.control.outside)
-            if measures or any(self.classes.of(value.name) in read for value in results):
-                read.update(self.classes.of(name) for name in operands)
+            if measures or any(self.parts.root(value.name) in read for value in results):
+                read.update(self.parts.root(name) for name in operands)
                 found.append(item)
         return found[::-1]
 
@@ -222,6 +229,7 @@ class _Planner:
                 self._kernel(item, graph)
             elif isinstance(item, Value):
                 self._check([graph.producers[item.name]], graph)
+                self._join(item, graph)
             else:
                 self.steps.extend(control_steps(self, item))
 
@@ -303,14 +311,32 @@ class _Planner:
         """The plan's buffer for a value, made on first use."""
         found = self.buffers.get(value.name)
         if found is None:
-            base = self.classes.of(value.name)
-            place = self.places.get(base) or self._place(value.tensor.shape)
-            own = isinstance(place, (ArenaPlace, ConstantPlace, MeasuredPlace))
-            alignment = ALIGNMENT if own else value.tensor.dtype.itemsize
-            alias = f"of {base}" if base in self.shared else ""
-            found = PlanBuffer(value.name, value.tensor.shape, value.tensor.dtype, "host", place, alignment, alias)
-            self.buffers[value.name] = found
+            window = self.parts.of(value.name)
+            found = self.buffers[value.name] = self._part(value.name, value.tensor, window)
         return found
+
+    def _part(self, name: str, tensor: TensorType, window: Window) -> PlanBuffer:
+        """A buffer of that name at a byte of the memory whose first value is `window.whole`."""
+        place = at(self.places.get(window.whole) or self._place(tensor.shape), window.start)
+        own = isinstance(place, (ArenaPlace, ConstantPlace, MeasuredPlace))
+        least = tensor.dtype.itemsize
+        alignment = alignment_at(window.start, least, ALIGNMENT) if own else least
+        alias = f"of {window.whole}" if window.whole in self.shared else ""
+        return PlanBuffer(name, tensor.shape, tensor.dtype, "host", place, alignment, alias)
+
+    def _join(self, result: Value, graph: Graph) -> None:
+        """Copy into a concatenation that has no kernel what lives elsewhere: the rest is written there by others."""
+        origin = origin_of(graph.producers[result.name])
+        for copied in self.parts.joined.get(result.name, ()):
+            operand = graph.values[copied.whole]
+            if operand.tensor.size == 0:
+                continue
+            whole = self.parts.of(result.name)
+            name = self._fresh(f"part of {result.name}")
+            window = Window(whole.whole, whole.start + copied.start)
+            self.buffers[name] = self._part(name, operand.tensor, window)
+            step = CopyStep(f"copy {operand.name} to {result.name}", self._buffer(operand).name, name, origin=origin)
+            self.steps.append(step)
 
     def _fresh(self, stem: str) -> str:
         """A name for a buffer that is no value of the graph; values may be called anything."""

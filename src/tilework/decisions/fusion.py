@@ -8,30 +8,17 @@ walk then does both while a row is near. A later stage of the design decides by 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from tilework.candidates.region import Region, region_of
+from tilework.decisions.attention import Attentions
+from tilework.decisions.maps import MOVES, is_map
+from tilework.decisions.windows import WindowFinder, Windows
 from tilework.dims import product
 from tilework.graph.graph import Graph, Node
 from tilework.ops._attributes import integers_of
 from tilework.ops.registry import operator
 
-_MOVES = frozenset(("transpose", "broadcast_in_dim", "slice", "convert"))
-"""Operators whose result an affine index into the operand gives (with at most a conversion)."""
-_MAPS = frozenset(
-    (
-        *_MOVES,
-        "assume",
-        "reshape",
-        "reverse",
-        "concatenate",
-        "pad",
-        "iota",
-        "dimension_values",
-        "resample",
-        "take",
-        "gather_nd",
-    )
-)
-"""Operators that, like the elementwise ones, compute each element of their result on its own."""
 _READ_ONCE = frozenset(("reduce", "arg_reduce"))
 """Reductions that read each element of their operand once."""
 _PRODUCTS = frozenset(("dot_general", "convolution"))
@@ -42,29 +29,68 @@ LARGEST = 64
 """Nodes beyond which a region's code grows for no gain."""
 
 
-def is_map(node: Node) -> bool:
-    """Whether each element of the result is computed on its own, from few elements of the operands."""
-    return operator(node.operator).elementwise or node.operator in _MAPS
+@dataclass(frozen=True)
+class Fused:
+    """Regions that cover all nodes of a graph, in an order in which they can run, and which values share memory.
+
+    A node whose result is where its operands are (`windows.covers`) is a region by itself.
+    """
+
+    regions: tuple[Region, ...]
+    windows: Windows
 
 
-def regions(graph: Graph) -> tuple[Region, ...]:
-    """Regions that cover all nodes, in an order in which they can run."""
+def fused(
+    graph: Graph,
+    fixed: frozenset[str] = frozenset(),
+    enterable: frozenset[str] = frozenset(),
+    apart: Attentions | None = None,
+) -> Fused:
+    """Form regions. `fixed` are the symbols known before the call's first step, `enterable` the inputs whose memory may
+    be entered at an offset. The nodes of each of `apart` are a region, and no other joins it.
+    """
+    apart = apart if apart is not None else Attentions()
+    attention = apart.root_of()
     root_of: dict[str, Node] = {}
     members: dict[str, list[Node]] = {}
+    finder = WindowFinder(graph, fixed, enterable)
     for node in reversed(graph.nodes):
-        joined = _reader_region(graph, node, root_of)
+        if node.name in attention:
+            there = members.setdefault(attention[node.name], [])
+            there.append(node)
+            root_of[node.name] = there[0]
+            continue
+        in_place = node.operator == "concatenate" and finder.join(node)
+        joined = None if in_place else _reader_region(graph, node, root_of)
         there = members[joined.name] if joined is not None else []
-        if joined is not None and len(there) < LARGEST and _may_join(graph, node, joined, there):
+        may_join = joined is not None and joined.name not in apart.nodes and not finder.holds(joined)
+        if joined is not None and may_join and len(there) < LARGEST and _may_join(graph, node, joined, there):
             root_of[node.name] = joined
             there.append(node)
         else:
             root_of[node.name] = node
             members[node.name] = [node]
+            if node.operator == "slice" and not _computes_only(graph, node):
+                finder.cut(node)
     found: list[Region] = []
     for node in graph.nodes:
         if root_of[node.name] is node:
             found.append(region_of(graph, node.name, tuple(reversed(members[node.name]))))
-    return tuple(found)
+    return Fused(tuple(found), finder.windows())
+
+
+def regions(graph: Graph) -> tuple[Region, ...]:
+    """The regions of a graph by itself."""
+    return fused(graph).regions
+
+
+def _computes_only(graph: Graph, node: Node) -> bool:
+    """Whether a slice's operand is computed for it alone, and then only the elements that it takes."""
+    producer = graph.producers.get(node.inputs[0])
+    if producer is None or producer.subgraphs or producer.black_box or node.inputs[0] in graph.outputs:
+        return False
+    alone = len(graph.consumers[node.inputs[0]]) == 1 and len(producer.outputs) == 1
+    return alone and _may_join(graph, producer, node, [node])
 
 
 def _reader_region(graph: Graph, node: Node, root_of: dict[str, Node]) -> Node | None:
@@ -82,14 +108,14 @@ def _may_join(graph: Graph, node: Node, root: Node, members: list[Node]) -> bool
     if operator(root.operator).view or operator(root.operator).measured(root.attributes):
         return False  # what a size is measured from is stored
     if _feeds_product(node, members):
-        return node.operator in _MOVES and not _narrows(graph, node)
+        return node.operator in MOVES and not _narrows(graph, node)
     if _reduces_rows(graph, node, root) or _ends_in(node, root, members):
         return True
     if not is_map(node):
         return False
     if is_map(root) or root.operator in _READ_ONCE:
         return not (operator(node.operator).view and _aliases(graph, node))
-    return node.operator in _MOVES and not _narrows(graph, node)
+    return node.operator in MOVES and not _narrows(graph, node)
 
 
 def _narrows(graph: Graph, node: Node) -> bool:

@@ -178,6 +178,10 @@ class Order:
                 return True
         return False
 
+    def sure(self, nodes: Iterable[int], at: int) -> bool:
+        """Whether one of some nodes, whichever it is, has run whenever `at` runs."""
+        return self._sure(self._certain(nodes), at)
+
     def written(self, key: str, at: int, within: Frames = ()) -> bool:
         """Whether the alias set `key` (see `alias_key`) is sure to be written before node `at`, within some frames."""
         nodes = self._writes.get(key, ())

@@ -41,6 +41,6 @@ def plan_faults(plan: Plan, samples: Iterable[Mapping[str, int]] | None = None) 
     order = order_of(plan)
     found = [*findings.faults, *order.faults]
     if not any(fault.code in (1401, 1402, 1403, 1410, 1416) for fault in found):
-        found.extend(order_faults(order))
+        found.extend(order_faults(order, values))
         found.extend(memory_faults(order, values))
     return tuple(dict.fromkeys(found))

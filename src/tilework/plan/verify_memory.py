@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 
 from tilework.dims import Dim, symbol_bounds
 from tilework.errors import Fault
@@ -10,9 +10,7 @@ from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, OutputP
 from tilework.plan.order import Order
 from tilework.plan.proof import divisible, nonnegative
 from tilework.plan.steps import KernelStep, LibraryStep
-from tilework.plan.verify_order import where_is
-
-Samples = Sequence[Mapping[str, int]]
+from tilework.plan.verify_order import Samples, where_is
 
 
 def memory_faults(order: Order, samples: Samples) -> Iterator[Fault]:

@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 
 from tilework.errors import Fault
-from tilework.plan.buffers import ArenaPlace, ConstantPlace
+from tilework.plan.buffers import ArenaPlace, ConstantPlace, PlanBuffer
+from tilework.plan.findings import at
 from tilework.plan.order import Order
 from tilework.plan.plan import alias_key, needs_allocation
 from tilework.plan.steps import Allocate, BlackBoxStep, Carry, Check, KernelStep, LibraryStep, Repeat, Sized
 
+Samples = Sequence[Mapping[str, int]]
 
-def order_faults(order: Order) -> Iterator[Fault]:
+
+def order_faults(order: Order, samples: Samples) -> Iterator[Fault]:
     """Faults 1407, 1408, 1413, 1416, 1418 of a plan whose names are all known."""
     yield from _reads(order)
+    yield from _parts(order, samples)
     yield from _symbols(order)
     yield from _allocations(order)
     yield from _effects(order)
@@ -42,6 +46,47 @@ def _reads(order: Order) -> Iterator[Fault]:
                 yield Fault(
                     1408, where_is(order, access.node), f"reads buffer {name}, which nothing is sure to have written"
                 )
+
+
+def _parts(order: Order, samples: Samples) -> Iterator[Fault]:
+    """Where buffers are parts of others, every byte that is read must have been written, by whichever part.
+
+    Looked at for the sample values of the symbols; sizes that the call measures are left out.
+    """
+    plan = order.plan
+    known = {symbol.name for symbol in plan.symbols if not symbol.measured}
+    for members in plan.alias_sets.values():
+        if len({(b.offset, b.bytes) for b in members}) < 2 or any(b.bytes.names() - known for b in members):
+            continue
+        for values in samples:
+            fault = _unwritten(order, members, values)
+            if fault is not None:
+                yield fault
+                break
+
+
+def _unwritten(order: Order, members: tuple[PlanBuffer, ...], values: Mapping[str, int]) -> Fault | None:
+    """The first read of bytes that nothing is sure to have written, at some values of the symbols."""
+    ranges: dict[str, tuple[int, int]] = {}
+    for buffer in members:
+        start = int(buffer.offset.evaluate(values))
+        ranges[buffer.name] = start, start + int(buffer.bytes.evaluate(values))
+    cuts = sorted({place for ends in ranges.values() for place in ends})
+    writers = {
+        (low, high): [
+            access.node
+            for name, (first, last) in ranges.items() if first <= low and high <= last
+            for access in order.accesses.get(name, ()) if access.writes
+        ]
+        for low, high in pairwise(cuts)
+    }  # fmt: skip
+    for name, (first, last) in ranges.items():
+        for access in order.accesses.get(name, ()):
+            for (low, high), nodes in writers.items() if access.reads else ():
+                if first <= low and high <= last and not order.sure(nodes, access.node):
+                    text = f"reads bytes {low - first} to {high - first} of buffer {name}{at(values)}, "
+                    return Fault(1408, where_is(order, access.node), text + "which nothing is sure to have written")
+    return None
 
 
 def _symbols(order: Order) -> Iterator[Fault]:

@@ -1,0 +1,210 @@
+"""Values that are windows on others: operands of a concatenation and slices that need no kernel of their own.
+
+Where every dimension before the one that is cut or joined is 1, a part is one piece of the whole's bytes. A
+concatenation then costs nothing if its operands are written there to begin with, and a slice nothing at all. A later
+stage decides by predicted time instead; here the rule is fixed: the value stays where it is whenever that saves a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from types import MappingProxyType
+
+from tilework.decisions.maps import is_map
+from tilework.dims import Dim, product
+from tilework.graph.graph import Graph, Node
+from tilework.ops._attributes import integer_of, integers_of
+from tilework.ops.registry import operator
+from tilework.ops.shape._base import dims_of
+
+INNER = "an inner dimension: its parts lie in pieces"
+MEASURED = "its sizes are known only while the call runs"
+
+
+@dataclass(frozen=True)
+class Window:
+    """The bytes of the value `whole` from number `start` on."""
+
+    whole: str
+    start: Dim
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What shares memory with what, of one graph.
+
+    `within` has the window that a value is, by name. `joined` are concatenations that need no kernel, by their
+    result: the operands that live elsewhere, each with the byte at which its copy starts. `cut` are results of slices
+    that need none. `reasons` say of the other concatenations and slices, by the node's name, why they are copied
+    (unless all that they take is computed while they are written).
+    """
+
+    within: Mapping[str, Window] = field(default_factory=dict[str, Window])
+    joined: Mapping[str, tuple[Window, ...]] = field(default_factory=dict[str, tuple[Window, ...]])
+    cut: frozenset[str] = frozenset()
+    enterable: frozenset[str] = frozenset()
+    """Values whose memory may be entered at an offset, by graphs inside too."""
+    reasons: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def covers(self, node: Node) -> bool:
+        """Whether a slice or a concatenation needs no kernel, its result being where its operands are."""
+        return any(value.name in self.joined or value.name in self.cut for value in node.outputs)
+
+
+class WindowFinder:
+    """Decides for one node after the other, readers first, while regions are formed.
+
+    `fixed` are the symbols whose values are known before the call's first step, `enterable` the inputs whose memory may
+    be entered at an offset. What leaves a graph has memory of its own: it is the caller's, or copied by control steps.
+    """
+
+    def __init__(self, graph: Graph, fixed: frozenset[str], enterable: frozenset[str]) -> None:
+        self._graph = graph
+        self._fixed = fixed
+        self._enterable = enterable
+        self._outputs = frozenset(graph.outputs)
+        self._within: dict[str, Window] = {}
+        self._joined: dict[str, tuple[Window, ...]] = {}
+        self._cut: set[str] = set()
+        self._reasons: dict[str, str] = {}
+
+    def windows(self) -> Windows:
+        """All that was decided."""
+        entered = frozenset(name for name in self._graph.values if self._is_enterable(self._base(name)))
+        joined, within = MappingProxyType(self._joined), MappingProxyType(self._within)
+        return Windows(within, joined, frozenset(self._cut), entered, MappingProxyType(self._reasons))
+
+    def holds(self, node: Node) -> bool:
+        """Whether a concatenation or slice was decided to need no kernel: what it reads does not join it."""
+        return any(value.name in self._joined or value.name in self._cut for value in node.outputs)
+
+    def join(self, node: Node) -> bool:
+        """Let a concatenation's operands be written into its result, if they can and something is saved."""
+        reason = self._why_not_joined(node)
+        if reason:
+            self._reasons[node.name] = reason
+            return False
+        saved, copied, start = 0, 0, Dim()
+        placed: dict[str, Window] = {}
+        copies: list[Window] = []
+        for name in node.inputs:
+            base = self._base(name)
+            if base not in placed and self._placeable(name, base):
+                placed[base] = Window(node.output.name, start)
+                saved += self._is_stored(name)
+            else:
+                copies.append(Window(name, start))
+                copied += 1
+            start = start + self._graph.values[name].tensor.bytes
+        if saved == 0 or saved < copied:
+            if copied:
+                self._reasons[node.name] = "most of its operands live elsewhere"
+            return False
+        self._within.update(placed)
+        self._joined[node.output.name] = tuple(copies)
+        return True
+
+    def cut(self, node: Node) -> bool:
+        """Let a slice be a window on its operand, if it can."""
+        reason = self._why_not_cut(node)
+        if reason:
+            self._reasons[node.name] = reason
+            return False
+        whole = self._graph.values[node.inputs[0]].tensor
+        start = Dim()
+        for place, first in enumerate(dims_of(node.attributes, "start_indices")):
+            start = start + first * product(whole.shape[place + 1 :])
+        self._within[node.output.name] = Window(node.inputs[0], start * whole.dtype.itemsize)
+        self._cut.add(node.output.name)
+        return True
+
+    # -- why not ---------------------------------------------------------------------------------------------------
+    def _why_not_joined(self, node: Node) -> str:
+        name, shape = node.output.name, node.output.tensor.shape
+        along = integer_of(node.attributes, "dimension")
+        if len(node.inputs) < 2 or any(extent.value != 1 for extent in shape[:along]):
+            return INNER
+        if not all(self._is_fixed(other) for other in (name, *node.inputs)):
+            return MEASURED
+        return ""
+
+    def _why_not_cut(self, node: Node) -> str:
+        source, name = node.inputs[0], node.output.name
+        whole, part = self._graph.values[source].tensor.shape, node.output.tensor.shape
+        strides = integers_of(node.attributes, "strides", (1,) * len(whole))
+        cut = [place for place, (extent, of) in enumerate(zip(part, whole, strict=True)) if extent != of]
+        if any(stride != 1 for stride in strides) or (cut and any(of.value != 1 for of in whole[: cut[-1]])):
+            return INNER
+        bounds = (*dims_of(node.attributes, "start_indices"), *dims_of(node.attributes, "limit_indices"))
+        known = all(entry.names() <= self._fixed for entry in bounds)
+        if not known or not self._is_fixed(source) or not self._is_fixed(name):
+            return MEASURED
+        if name in self._within:
+            return "its result is a part of another value"
+        if not self._outputs.isdisjoint(self._members(name)):
+            return "its result is returned"
+        if not self._is_enterable(self._base(source)):
+            return "its operand is a constant, or state of a loop"
+        return ""
+
+    def _placeable(self, name: str, base: str) -> bool:
+        if base not in self._graph.producers or base in self._within or not self._is_enterable(base):
+            return False
+        if not self._is_fixed(base) or self._graph.values[base].tensor.bytes != self._graph.values[name].tensor.bytes:
+            return False
+        return self._outputs.isdisjoint(self._members(base))
+
+    def _is_enterable(self, base: str) -> bool:
+        """Whether the memory of a value may be entered at an offset: that of constants has none, and what control steps
+        hand on may be memory of another value.
+        """
+        producer = self._graph.producers.get(base)
+        if producer is None:
+            return base in self._enterable
+        if producer.operator == "scan":  # the rows that it collects; states may be what was handed in
+            names = [value.name for value in producer.outputs]
+            return names.index(base) >= int(str(producer.attributes["state_count"]))
+        return not producer.subgraphs and not producer.black_box and self._is_fixed(base)
+
+    # -- values that are the same bytes -----------------------------------------------------------------------------
+    def _base(self, name: str) -> str:
+        """The value whose memory this is, where views share that of their operand."""
+        while name in self._graph.producers and self._is_view(self._graph.producers[name]):
+            name = self._graph.producers[name].inputs[0]
+        return name
+
+    def _members(self, name: str) -> Iterator[str]:
+        """A value and all views on it."""
+        left = [name]
+        while left:
+            found = left.pop()
+            yield found
+            readers = self._graph.consumers.get(found, ())
+            left.extend(node.output.name for node in readers if self._is_view(node) and node.inputs[0] == found)
+
+    def _is_view(self, node: Node) -> bool:
+        return not node.subgraphs and not node.black_box and operator(node.operator).view
+
+    def _is_fixed(self, name: str) -> bool:
+        return all(extent.names() <= self._fixed for extent in self._graph.values[name].tensor.shape)
+
+    def _is_stored(self, name: str) -> bool:
+        """Whether a value is written to memory by some kernel anyway, rather than computed where it is read.
+
+        Elementwise nodes behind it may follow the kernel that computes their operand.
+        """
+        graph = self._graph
+        while True:
+            producer = graph.producers.get(name)
+            if producer is None:
+                return False
+            if producer.subgraphs or len(graph.consumers.get(name, ())) > 1 or not is_map(producer):
+                return True
+            if producer.operator == "concatenate":
+                return any(self._is_stored(one) for one in producer.inputs)
+            size = producer.outputs[0].tensor.size
+            same = [one for one in producer.inputs if one in graph.producers and graph.values[one].tensor.size == size]
+            if not same or not (operator(producer.operator).elementwise or operator(producer.operator).view):
+                return False
+            name = same[0]
