@@ -14,11 +14,13 @@ from tilework.passes.inline_branches import InlineBranches
 from tilework.passes.merge_duplicates import MergeDuplicates
 from tilework.passes.protocol import Pass
 from tilework.passes.simplify_algebra import SimplifyAlgebra
+from tilework.passes.tails_before_movement import TailsBeforeMovement
 
 DEFAULT_PASSES: tuple[Pass, ...] = (
     FoldConstants(),
     InlineBranches(),
     SimplifyAlgebra(),
+    TailsBeforeMovement(),
     MergeDuplicates(),
     EliminateDeadCode(),
 )
