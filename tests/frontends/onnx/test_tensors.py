@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import ml_dtypes
 import numpy as np
@@ -11,6 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, external_data_helper, helper, numpy_helper
 
 from tests.frontends.onnx.models import codes_of, faults_of, model, run
+from tilework.frontends.onnx import external
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.importer import import_model
 from tilework.frontends.onnx.tensors import ELEMENT_TYPES, to_array
@@ -130,3 +131,58 @@ def test_damaged_descriptions_of_data(beside: tuple[ModelProto, Path], key: str,
         if entry.key == key:
             entry.value = text
     assert codes_of(saved(proto, folder)) == {1111}
+
+
+def test_links_without_an_end(beside: tuple[ModelProto, Path]) -> None:
+    proto, folder = beside
+    (folder / "loop.bin").symlink_to("loop.bin")
+    proto.graph.initializer[0].external_data[0].value = "loop.bin"
+    assert codes_of(saved(proto, folder)) == {1111}
+
+
+def test_a_folder_of_links_as_caches_of_downloads_have_them(beside: tuple[ModelProto, Path]) -> None:
+    proto, folder = beside
+    store, links = folder / "store", folder / "links" / "snapshot"
+    store.mkdir()
+    links.mkdir(parents=True)
+    saved(proto, folder).rename(store / "1234")
+    (folder / "w.bin").rename(store / "5678")
+    (links / "model.onnx").symlink_to("../../store/1234")
+    (links / "w.bin").symlink_to("../../store/5678")
+    x = np.eye(3, dtype=np.float32)
+    (got,) = run(import_model(links / "model.onnx"), {"x": x})
+    np.testing.assert_array_equal(got, np.arange(12).reshape(3, 4))
+    (folder / "elsewhere.bin").write_bytes(bytes(64))
+    (links / "w.bin").unlink()
+    (links / "w.bin").symlink_to("../../elsewhere.bin")
+    assert codes_of(links / "model.onnx") == {1110}
+
+
+@pytest.mark.parametrize("offset", [0, 16, 4096])
+def test_large_data_are_mapped(tmp_path: Path, offset: int) -> None:
+    """Where they are aligned; else they are read once, to where code can use them."""
+    rows = external.MAPPED_BYTES // 4096
+    with (tmp_path / "w.bin").open("wb") as file:
+        file.truncate(offset + rows * 4096)
+        file.seek(offset + 4 * 1025)
+        file.write(np.float32(7).tobytes())
+    tensor = TensorProto(name="w", data_type=1, dims=[rows, 1024], data_location=TensorProto.EXTERNAL)
+    for key, value in (("location", "w.bin"), ("offset", str(offset))):
+        entry = tensor.external_data.add()
+        entry.key, entry.value = key, value
+    found = to_array(tensor, external.DataFolder.of(tmp_path / "model.onnx"))
+    assert found.ctypes.data % external.ALIGNMENT == 0
+    assert not found.flags.writeable
+    assert found[1, 1] == 7
+    assert np.count_nonzero(found) == 1
+    held: Any = found
+    while not isinstance(held, np.memmap) and isinstance(held, np.ndarray):
+        held = cast("Any", held).base
+    assert isinstance(held, np.memmap) == (offset % external.ALIGNMENT == 0)
+
+
+def test_a_file_longer_than_a_message_is_not_read(tmp_path: Path) -> None:
+    path = tmp_path / "large.onnx"
+    with path.open("wb") as file:
+        file.truncate(2**40)
+    assert codes_of(path) == {1102}

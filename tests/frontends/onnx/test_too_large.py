@@ -9,9 +9,9 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import tilework
-from tests.frontends.onnx.models import Shape, faults_of, model
+from tests.frontends.onnx.models import Shape, codes_of, faults_of, model, one_node
 from tilework import dtypes
-from tilework.errors import VerificationError
+from tilework.errors import OutOfMemoryError, VerificationError
 from tilework.ops.builder import GraphBuilder
 
 
@@ -95,3 +95,39 @@ def test_nothing_many_times_is_no_work(operator: str, shape: tuple[int | str, ..
     x = np.zeros([extent if isinstance(extent, int) else 0 for extent in shape], np.float32)
     (found,) = tilework.compile(proto)(x)
     assert found.size == 0
+
+
+# -- tables that an import would compute -------------------------------------------------------------------------------
+@pytest.mark.parametrize("operator", ["HannWindow", "HammingWindow", "BlackmanWindow"])
+def test_a_window_that_no_memory_holds(operator: str) -> None:
+    """It is the run that needs the memory, and that has a limit."""
+    executable = tilework.compile(one_node(operator, {}, {"size": np.array(2**40)}), memory_limit=2**20)
+    with pytest.raises(OutOfMemoryError, match="TW1710"):
+        executable()
+
+
+def test_a_mel_scale_that_no_memory_holds() -> None:
+    numbers = {"a": np.array(2**23), "b": np.array(2**23), "c": np.array(8000)}
+    assert codes_of(one_node("MelWeightMatrix", {}, {**numbers, "d": np.float32(0), "e": np.float32(4000)})) == {1124}
+
+
+def test_an_attribute_that_counts_what_is_not_there() -> None:
+    """A list as long as the attribute says is never made."""
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, [3]) for name in "rs"]
+    body = helper.make_graph([helper.make_node("Identity", ["r"], ["s"])], "body", ends[:1], ends[1:])
+    for opset, names in ((8, ["", "x"]), (17, ["x"])):
+        for count in (2**40, 2**62, -(2**63)):
+            scan = helper.make_node("Scan", names, ["y"], num_scan_inputs=count, body=body)
+            assert codes_of(model([scan], {"x": (np.float32, [1, 3])}, ["y"], opset=opset)) == {1117}
+
+
+def test_memory_that_is_not_there_is_the_nodes_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Also where the import of an operator asks for it that checks no size."""
+
+    def full(*_: Any, **__: Any) -> Any:
+        raise MemoryError("Unable to allocate 8.00 TiB")
+
+    monkeypatch.setattr("tilework.frontends.onnx.operators.signals.np.arange", full)
+    ((code, text),) = faults_of(one_node("HannWindow", {}, {"size": np.array(8)}))
+    assert code == 1124
+    assert "the_node" in text

@@ -248,11 +248,11 @@ def _batched_scan(node: OnnxNode, body: GraphProto, run: Run) -> list[Operand]:
     emit, scanned = node.emit, node.integer("num_scan_inputs")
     values = [node.value(position) for position in range(1, len(node.operands))]
     count = len(values) - scanned
-    backwards = node.integers("directions", (0,) * scanned)
     if node.has(0):
         raise NodeFault(1123, "the lengths of its sequences are given, which is not supported")
     if scanned < 1 or count < 0 or len(body.input) != len(values) or len(body.output) < count:
         raise NodeFault(1117, f"its body has {len(body.input)} inputs and {len(body.output)} outputs")
+    backwards = node.integers("directions", (0,) * scanned)
     if len(backwards) != scanned or any(value.tensor.rank < (n >= count) + 1 for n, value in enumerate(values)):
         raise NodeFault(1119, f"directions {backwards} and {', '.join(str(v.type) for v in values)} do not fit")
 

@@ -34,7 +34,7 @@ def checker_words(model: LoadedModel) -> str | None:
     except (EncodeError, ValueError) as error:
         return f"the model cannot be written: {error}"
     command = [sys.executable, "-c", _CHILD, *(entry for entry in sys.path if entry)]
-    folder = None if model.folder is None else str(model.folder)
+    folder = None if model.folder is None else str(model.folder.named)
     try:
         done = subprocess.run(
             command, input=content, capture_output=True, check=False, timeout=TIME_LIMIT_S, cwd=folder

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.frontends.onnx.emitter import Emitter
+from tilework.frontends.onnx.external import DataFolder
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.folding import known_array
 from tilework.frontends.onnx.operand import DimArray, Operand
@@ -30,7 +30,12 @@ class OnnxNode:
     """A node being imported. Readers raise `NodeFault`; the importer adds the node's name and goes on with the rest."""
 
     def __init__(
-        self, proto: NodeProto, opset: int, operands: Sequence[Operand | None], emitter: Emitter, folder: Path | None
+        self,
+        proto: NodeProto,
+        opset: int,
+        operands: Sequence[Operand | None],
+        emitter: Emitter,
+        folder: DataFolder | None,
     ) -> None:
         self.proto = proto
         self.operator = proto.op_type

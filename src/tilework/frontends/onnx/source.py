@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tilework.errors import FrontendError, MissingPackageError
+from tilework.frontends.onnx.external import DataFolder
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -27,7 +28,7 @@ class LoadedModel:
     """A parsed model, the folder its data files may lie in (None: given without a path), and how messages call it."""
 
     proto: ModelProto
-    folder: Path | None
+    folder: DataFolder | None
     called: str
 
 
@@ -57,11 +58,15 @@ def load(source: Source) -> LoadedModel:
         raise FrontendError(1101, "the path of the model is empty", hint="pass the path of an ONNX file")
     path = Path(source)
     try:
-        content = path.read_bytes()
+        size = path.stat().st_size
+        if size > LARGEST_MESSAGE:
+            raise _too_long(str(path), size)
+        with path.open("rb") as file:
+            content = file.read(LARGEST_MESSAGE + 1)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise FrontendError(1101, f"cannot read {str(path)!r}: {reason}") from None
-    return LoadedModel(_parse(content, str(path)), path.resolve().parent, str(path))
+    return LoadedModel(_parse(content, str(path)), DataFolder.of(path), str(path))
 
 
 def _parse(content: bytes, called: str) -> ModelProto:
@@ -71,11 +76,7 @@ def _parse(content: bytes, called: str) -> ModelProto:
     if not content:
         raise FrontendError(1102, f"{called}: there are no bytes in it")
     if len(content) > LARGEST_MESSAGE:
-        raise FrontendError(
-            1102,
-            f"{called}: {len(content)} bytes are more than an ONNX file can hold (2 GiB)",
-            hint="store the tensors as external data",
-        )
+        raise _too_long(called, len(content))
     try:
         return ModelProto.FromString(content)
     except (DecodeError, RecursionError, ValueError):
@@ -84,6 +85,11 @@ def _parse(content: bytes, called: str) -> ModelProto:
             raise FrontendError(1104, f"{called}: subgraphs lie {depth} deep, {DEEPEST} is the limit") from None
         cut = "" if broken_at is None else f"; the first field that makes no sense begins at byte {broken_at}"
         raise FrontendError(1102, f"{called}: {len(content)} bytes that are no ONNX model{cut}") from None
+
+
+def _too_long(called: str, size: int) -> FrontendError:
+    text = f"{called}: {size} bytes are more than an ONNX file can hold (2 GiB)"
+    return FrontendError(1102, text, hint="store the tensors as external data")
 
 
 # -- reading the bytes by hand, to say what is wrong with them ---------------------------------------------------------

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
 from tilework import dtypes
 from tilework.dtypes import DType
+from tilework.frontends.onnx.external import DataFolder, external_data
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.graph.limits import MOST_DIMENSIONS
 
@@ -58,8 +58,8 @@ def element_type_called(number: int) -> str:
     return found.name if found is not None else _OTHER_NAMES.get(number, f"number {number}")
 
 
-def to_array(tensor: TensorProto, folder: Path | None) -> Array:
-    """The values of a stored tensor, in native byte order (raw data are not copied, the array is then read-only).
+def to_array(tensor: TensorProto, folder: DataFolder | None) -> Array:
+    """The values of a stored tensor, in native byte order (raw and external data are not copied, and then read-only).
 
     Raises `NodeFault` 1109 (data that do not fit), 1110 and 1111 (external data), 1115 (type), 1124 (too large).
     """
@@ -86,7 +86,7 @@ def to_array(tensor: TensorProto, folder: Path | None) -> Array:
     return _from_fields(tensor, dtype, shape, count)
 
 
-def _from_bytes(content: bytes, dtype: DType, shape: tuple[int, ...], count: int) -> Array:
+def _from_bytes(content: bytes | Array, dtype: DType, shape: tuple[int, ...], count: int) -> Array:
     if dtype.bits < 8:
         return _unpack(np.frombuffer(content, np.uint8), dtype, count).reshape(shape)
     if dtype.kind == "boolean":
@@ -141,38 +141,3 @@ def _from_fields(tensor: TensorProto, dtype: DType, shape: tuple[int, ...], coun
     if dtype.kind == "boolean":
         return (found != 0).reshape(shape)
     return found.astype(dtype.numpy).reshape(shape)
-
-
-def external_data(tensor: TensorProto, folder: Path | None, expected: int) -> bytes:
-    """The bytes of a tensor that lie in a file inside the model's folder; nothing outside it is ever opened."""
-    entries = {entry.key: entry.value for entry in tensor.external_data}
-    location = entries.get("location", "")
-    if folder is None:
-        raise NodeFault(1110, f"its data lie in the file {location!r}, and the model was given without a folder")
-    if not location or "\0" in location:
-        raise NodeFault(1111, "its data lie in a file that is not named")
-    path = folder / location
-    resolved = path.resolve()
-    if Path(location).is_absolute() or not resolved.is_relative_to(folder.resolve()):
-        raise NodeFault(1110, f"its data lie in {location!r}, outside the model's folder")
-    try:
-        offset = int(entries.get("offset", "0"))
-        length = int(entries.get("length", str(expected)))
-    except ValueError:
-        raise NodeFault(1111, f"offset or length of its data in {location!r} is no integer") from None
-    if offset < 0 or length != expected:
-        raise NodeFault(1111, f"it needs {expected} bytes; {length} at {offset} in {location!r} are named")
-    try:
-        if not resolved.is_file():
-            raise NodeFault(1111, f"its data file {location!r} does not exist")
-        size = resolved.stat().st_size
-        if offset + expected > size:
-            raise NodeFault(1111, f"{location!r} has {size} bytes, {offset + expected} are needed")
-        with resolved.open("rb") as file:
-            file.seek(offset)
-            content = file.read(expected)
-    except OSError as error:
-        raise NodeFault(1111, f"its data file {location!r} cannot be read: {error.strerror}") from None
-    if len(content) != expected:
-        raise NodeFault(1111, f"{location!r} became shorter while it was read")
-    return content

@@ -153,6 +153,10 @@ def _stft(node: OnnxNode) -> Value:
     return emit.convert(_joined(emit, found), element(value))
 
 
+_LARGEST_TABLE = 2**25
+"""Elements of a table that an import computes: what is larger is made by the run, which has a limit, or refused."""
+
+
 # -- windows -----------------------------------------------------------------------------------------------------------
 def _window(*factors: float) -> Converter:
     """A sum of cosines: factors[m] cos(2 pi m n / N), N being the size, or (symmetric) one less."""
@@ -161,9 +165,9 @@ def _window(*factors: float) -> Converter:
         emit, size = node.emit, node.one(0, "the size")
         dtype = element_type(node.integer("output_datatype", 1))
         divisor = size if node.flag("periodic", True) else size - 1
-        if size.is_constant:
-            if not 0 <= size.constant <= MOST_ELEMENTS:
-                raise NodeFault(1119, f"a window of {size} elements")
+        if size.is_constant and not 0 <= size.constant <= MOST_ELEMENTS:
+            raise NodeFault(1119, f"a window of {size} elements")
+        if size.is_constant and size.constant <= _LARGEST_TABLE:
             # where N is 0 (one element, symmetric) the formula says 0 / 0; the one element is taken to be the first
             angles = 2 * np.pi / max(divisor.constant, 1) * np.arange(size.constant)
             array: Array = np.zeros(size.constant)
@@ -199,6 +203,8 @@ def _mel_weights(node: OnnxNode) -> Result:
     if not (0 < bands < 2**24 and 0 < length < 2**24 and rate > 0 and 0 <= low < high < np.inf):
         text = f"{bands} bands from {low} to {high} Hz over {length} elements at {rate} Hz make no mel scale"
         raise NodeFault(1119, text)
+    if bins * bands > _LARGEST_TABLE:
+        raise NodeFault(1124, f"a mel scale of {bins} bins by {bands} bands")
     first_edge, last_edge = (2595 * math.log10(1 + edge / 700) for edge in (low, high))
     # as onnx.reference and ONNX Runtime have it, the last corner lies one step below the upper edge
     steps = np.arange(bands + 2, dtype=np.float64) / (bands + 2)
