@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import tilework
 from tests.frontends.onnx.models import model
 from tilework.errors import CallError, FrontendError, RunError, TileworkError
+from tilework.runtime.measured import MeasuredMemory
 
 F, I64 = np.float32, np.int64
 
@@ -99,6 +102,39 @@ def test_a_loop_without_end_can_be_interrupted(known: bool) -> None:
     with subprocess.Popen(["sh", "-c", f"sleep 1; kill -INT {os.getpid()}"]), pytest.raises(KeyboardInterrupt):
         executable(**given)
     assert time.monotonic() - start < 60
+
+
+def test_a_loop_without_end_lets_other_threads_run() -> None:
+    executable = tilework.compile(loop(None))
+    other = threading.Timer(0.2, lambda: os.kill(os.getpid(), signal.SIGINT))
+    # the other process ends the test, too late, where no other thread of this one runs
+    with subprocess.Popen(["sh", "-c", f"sleep 40; kill -INT {os.getpid()}"], start_new_session=True) as late:
+        start = time.monotonic()
+        other.start()
+        with pytest.raises(KeyboardInterrupt):
+            executable(x=np.zeros(2, F), trips=np.array(2**62))
+        took = time.monotonic() - start
+        os.killpg(late.pid, signal.SIGKILL)
+    assert took < 30
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_an_exception_as_memory_is_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A signal's exception may end the function that compiled code asks, which then has given no answer."""
+    executable = tilework.compile(
+        model([helper.make_node("NonZero", ["x"], ["y"], name="found")], {"x": (F, ["n"])}, ["y"])
+    )
+    x = np.array([0, 2, 0, 3], F)
+
+    def raised(*_: Any) -> int:
+        raise KeyboardInterrupt
+
+    np.testing.assert_array_equal(executable(x)[0], [[1, 3]])
+    with monkeypatch.context() as patched:
+        patched.setattr(MeasuredMemory, "allocate", raised)
+        with pytest.raises(KeyboardInterrupt):
+            executable(np.ones(300, F))
+    np.testing.assert_array_equal(executable(x)[0], [[1, 3]])
 
 
 def test_shapes_that_do_not_unify() -> None:

@@ -17,7 +17,7 @@ from tilework.errors import CallError, CodegenError, OutOfMemoryError, RunError,
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
-from tilework.plan.steps import Allocate, Carry, Check, KernelStep, LibraryStep, Step
+from tilework.plan.steps import Allocate, Carry, Check, KernelStep, LibraryStep, Repeat, Step
 from tilework.runtime.context import Context
 from tilework.runtime.frame import ERROR_SLOT, Frame
 from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
@@ -102,8 +102,9 @@ class Executable:
         self._measured = MeasuredSizes(plan, self._layout) if self._layout.allocator else None
         measured = {symbol.name for symbol in plan.symbols if symbol.measured}
         late = frozenset[int]() if self._measured is None else self._measured.positions
-        # how long a call takes whose sizes it decides itself is not known before
-        self._work = dim_function(work, slots) if work is not None and not measured else None
+        # how long a call takes that decides its own sizes or trips is not known before
+        decided = bool(measured) or any(isinstance(step, Repeat) and step.condition for _, step in plan.walk())
+        self._work = dim_function(work, slots) if work is not None and not decided else None
         self._output_bytes = dim_function(
             total(
                 output.type.bytes
@@ -425,6 +426,8 @@ class Executable:
             if isinstance(reason, TileworkError):
                 reason.where = reason.where or origin
             raise reason
+        if error is None and state.allocations is not None and state.allocations.memory.interrupted:
+            raise KeyboardInterrupt
         if error is None:
             raise RunError(1802, f"the call stopped at {origin} and gave no reason", where=origin)
         code, detail = error

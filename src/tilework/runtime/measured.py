@@ -18,7 +18,7 @@ from tilework.runtime.frame import Frame
 from tilework.runtime.memory import Block, BlockPool
 from tilework.runtime.shapes import Words, dim_function, shape_function
 
-_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int64, ctypes.c_int64)
+_CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_int64, ctypes.c_int64)
 _LARGEST = 2**62
 """Bytes that no machine has: beyond, sizes that compiled code computes may have wrapped around."""
 
@@ -69,6 +69,7 @@ class MeasuredMemory:
         """A call starts: how it makes outputs, and how many bytes it may take here (None: no limit)."""
         self._make_output, self._limit, self.error = make_output, limit, None
         self._used.clear()
+        self._words[self._sizes.layout.answer] = 0
 
     def end(self) -> None:
         """A call is over: forget whom outputs are for."""
@@ -80,8 +81,17 @@ class MeasuredMemory:
             self._pool.give(block)
         self._blocks.clear()
 
+    def answer(self, number: int, keep: int) -> None:
+        """What compiled code calls. A signal's exception may end it anywhere: without an answer the call stops."""
+        self._words[self._sizes.layout.answer] = self.allocate(number, keep)
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether compiled code asked and had no answer: Python drops exceptions that end such a function."""
+        return self.error is None and bool(self._words[self._sizes.layout.answer])
+
     def allocate(self, number: int, keep: int) -> int:
-        """What compiled code calls: 0, or 1 with the reason in `error`."""
+        """0, or 1 with the reason in `error`."""
         try:
             self._allocate(number, bool(keep))
         except BaseException as error:  # noqa: BLE001 - nothing may pass through compiled code; the caller raises it
@@ -127,5 +137,5 @@ class Allocations:
 
     def __init__(self, sizes: MeasuredSizes, frame: Frame, blocks: BlockPool) -> None:
         self.memory = MeasuredMemory(sizes, frame, blocks)
-        self._callback = _CALLBACK(self.memory.allocate)
+        self._callback = _CALLBACK(self.memory.answer)
         frame.words[sizes.layout.allocator] = ctypes.cast(self._callback, ctypes.c_void_p).value or 0

@@ -244,8 +244,11 @@ class _Driver(DriverValues):
         for memory in dict.fromkeys(named[name].memory for name in buffers if needs_allocation(self.plan, named[name])):
             at = self.emit(self.lines, f"getelementptr i64, ptr %frame, i64 {self.layout.allocator}")
             function = self.emit(self.lines, f"load ptr, ptr {at}")
-            call = f"call i32 {function}(i64 {self.numbers[memory]}, i64 {int(keep)})"
-            self._stop_unless_zero(self.emit(self.lines, call))
+            answer = self.emit(self.lines, f"getelementptr i64, ptr %frame, i64 {self.layout.answer}")
+            self.lines.append(f"  store i64 1, ptr {answer}")
+            self.lines.append(f"  call void {function}(i64 {self.numbers[memory]}, i64 {int(keep)})")
+            answered = self.emit(self.lines, f"load i64, ptr {answer}")
+            self._stop_unless_zero(self.emit(self.lines, f"trunc i64 {answered} to i32"))
 
     def _copy(self, source_name: str, target_name: str, count: str = "") -> None:
         bytes_ = self.plan.buffer_named[source_name].bytes

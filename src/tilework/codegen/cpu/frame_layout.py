@@ -16,9 +16,9 @@ class FrameLayout:
 
     Slot 0 is the error word, slot 1 the pool's address, slot 2 the address of the poll state. Then come the symbols,
     the base addresses of inputs, outputs, constants (by digest), arenas and measured memories (by the name that
-    `PlanBuffer.memory` gives them), and, where steps allocate, the address of the function that they ask: `i32
-    allocate(i64 number, i64 keep)`, with the number of a memory in `memories`, writes the slot of the memory, and
-    returns 0 if all is well.
+    `PlanBuffer.memory` gives them), and, where steps allocate, the address of the function that they ask: `void
+    allocate(i64 number, i64 keep)`, with the number of a memory in `memories`, writes the slot of the memory, and then
+    0 into the last slot if all is well. (A return value would mean nothing where an exception ends the function.)
     """
 
     symbols: dict[str, int]
@@ -31,6 +31,8 @@ class FrameLayout:
     """The memories that steps allocate."""
     allocator: int
     """The slot of the function that allocates; 0 where no step does."""
+    answer: int
+    """The slot of what it answers; 0 where no step asks."""
     size: int
 
 
@@ -63,5 +65,6 @@ def frame_layout(plan: Plan) -> FrameLayout:
             measured[buffer.memory] = slot
             slot += 1
     allocator = slot if memories else 0
-    slot += 1 if memories else 0
-    return FrameLayout(symbols, inputs, outputs, constants, arenas, measured, tuple(memories), allocator, slot)
+    answer = slot + 1 if memories else 0
+    slot += 2 if memories else 0
+    return FrameLayout(symbols, inputs, outputs, constants, arenas, measured, tuple(memories), allocator, answer, slot)
