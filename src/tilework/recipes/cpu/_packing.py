@@ -123,7 +123,7 @@ def arranged(schedule: Schedule, copy: Copy, width: int, block: int) -> Schedule
     blocked = block > 1 and (extent is None or extent > block)
     across = block if blocked else width
     loops = {d: f"{copy.buffer}.{d}" for d, size in enumerate(shape) if size != 1}
-    if copy.lane == len(shape) - 1:
+    if loops[copy.lane] in _walked(schedule, copy, loops).index[-1].names():
         schedule = _straight(schedule, copy, loops, width, across)
     else:
         schedule = _turned(schedule, copy, loops, width, across)
@@ -131,6 +131,12 @@ def arranged(schedule: Schedule, copy: Copy, width: int, block: int) -> Schedule
     inside = map(Part, copy.summed)
     parts = (Part(copy.lane), *inside, Part(copy.lane, block)) if blocked else (*inside, Part(copy.lane))
     return schedule.transform_layout(copy.buffer, str(Layout(len(shape), (*map(Part, outside), *parts))))
+
+
+def _walked(schedule: Schedule, copy: Copy, loops: dict[int, str]) -> Load:
+    """The element that a copy is about: the one that moves along most of its loops."""
+    found = loads_of(schedule.setting.statement(copy.buffer))
+    return max(found, key=lambda load: len({n for entry in load.index for n in entry.names()} & set(loops.values())))
 
 
 def _across(schedule: Schedule, loop: str, width: int, block: int) -> tuple[Schedule, str, list[str], str]:
@@ -167,19 +173,22 @@ def _straight(schedule: Schedule, copy: Copy, loops: dict[int, str], width: int,
 
 def _turned(schedule: Schedule, copy: Copy, loops: dict[int, str], width: int, block: int) -> Schedule:
     """Squares of `width` by `width` elements are read along their rows and written along their columns."""
-    source = loads_of(schedule.setting.statement(copy.buffer))[0].buffer
-    last = len(schedule.program.buffers[source].shape) - 1
+    load = _walked(schedule, copy, loops)
+    last = len(load.index) - 1
+    place = next((d for d, entry in enumerate(load.index) if loops[copy.lane] in entry.names()), last)
+    row = next((variable for variable in loops.values() if variable in load.index[last].names()), None)
     schedule, blocks, vectors, lanes = _across(schedule, loops[copy.lane], width, block)
-    row = loops.get(last)
     if row is None:
         return schedule.vectorize(lanes)
-    outside = [loops[d] for d in loops if d not in (copy.lane, last)]
+    outside = [variable for variable in loops.values() if variable not in (loops[copy.lane], row)]
     schedule = schedule.split(row, width, f"{row}.block", f"{row}.row")
     inner = [f"{row}.row"]
     schedule = schedule.reorder(*outside, blocks, f"{row}.block", *vectors, *inner, lanes)
     square = f"{copy.buffer}.square"
-    trial = schedule.attempt(CacheRead(source, (vectors or [f"{row}.block"])[-1], square, "register"))
+    trial = schedule.attempt(CacheRead(load.buffer, (vectors or [f"{row}.block"])[-1], square, "register"))
+    if trial is not None and not {f"{square}.{place}", f"{square}.{last}"} <= trial.program.extents.keys():
+        trial = None
     schedule = schedule.unroll(f"{row}.row") if trial is None else trial.unroll(f"{row}.row")
     if trial is not None:
-        schedule = schedule.unroll(f"{square}.{copy.lane}").vectorize(f"{square}.{last}")
+        schedule = schedule.unroll(f"{square}.{place}").vectorize(f"{square}.{last}")
     return schedule.vectorize(lanes)

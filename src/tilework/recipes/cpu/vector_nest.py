@@ -84,21 +84,21 @@ def vectorised(schedule: Schedule, packable: frozenset[str] = frozenset()) -> Sc
 
 def _treated_nest(schedule: Schedule, tops: tuple[str, ...], packable: frozenset[str]) -> Schedule:
     """Treat one outermost loop, with the statements in it."""
-    if _is_done(schedule, tops[-1]):
+    if is_done(schedule, tops[-1]):
         return schedule
     if schedule.outside is not None:
         packable -= schedule.outside.shared
     if len(nests_inside(schedule, tops)) > 1:
         for statement in nests_inside(schedule, tops):
             schedule = nest(schedule, statement, packable, apart=True)
-        return tensorised(_all_threads(schedule, tops[-1]))
+        return tensorised(all_threads(schedule, tops[-1]))
     schedule, parts = in_parts(schedule, tops[-1])
     for statement in parts:
-        schedule = tensorised(_all_threads(nest(schedule, statement, packable), statement))
+        schedule = tensorised(all_threads(nest(schedule, statement, packable), statement))
     return schedule
 
 
-def _is_done(schedule: Schedule, statement: str) -> bool:
+def is_done(schedule: Schedule, statement: str) -> bool:
     """Whether a statement has become part of another, or of another's nest, which was treated before it."""
     program = schedule.program
     if all(found.name != statement for found in statements(program.body)):
@@ -145,11 +145,11 @@ def nest(
     if result:
         schedule = with_epilogue(schedule, result)
     for copy in copies:
-        schedule = _all_threads(tails_apart(schedule, copy.buffer), copy.buffer)
+        schedule = all_threads(tails_apart(schedule, copy.buffer), copy.buffer)
     if found.reduction and not apart:
         schedule = tails_apart(schedule, statement)
     for made in wide:
-        schedule = _threads(nest(schedule, made), made)
+        schedule = threads(nest(schedule, made), made)
     return schedule
 
 
@@ -160,15 +160,15 @@ def _treated(schedule: Schedule, statement: str, apart: bool) -> tuple[Loop, ...
     return own_loops(around, schedule.setting.statement(statement)) if apart else band(around[0])
 
 
-def _all_threads(schedule: Schedule, statement: str) -> Schedule:
+def all_threads(schedule: Schedule, statement: str) -> Schedule:
     """Make every piece of a statement's nest parallel."""
-    schedule = _threads(schedule, statement)
+    schedule = threads(schedule, statement)
     for piece in other_pieces(schedule, statement):
         schedule = schedule.attempt(Parallel(piece.variable)) or schedule
     return schedule
 
 
-def _threads(schedule: Schedule, statement: str) -> Schedule:
+def threads(schedule: Schedule, statement: str) -> Schedule:
     """Make the outermost independent loop parallel; fused with those inside it while there is too little to share."""
     while True:
         around = [
