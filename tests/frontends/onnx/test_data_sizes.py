@@ -252,55 +252,6 @@ def test_unique(shape: tuple[int, ...], axis: int | None, dtype: Any, ordered: i
     np.testing.assert_array_equal(counts, wanted[3][order])
 
 
-# -- boxes -------------------------------------------------------------------------------------------------------------
-def suppressed(boxes: Any, scores: Any, most: int, overlap: float, least: float | None, center: int) -> list[Any]:
-    """By the standard's words, in float32 as both backends compute."""
-    found: list[Any] = []
-    sides = boxes.astype(np.float32)
-    if center:
-        x, y, w, h = (sides[..., n] for n in range(4))
-        sides = np.stack([y - h / 2, x - w / 2, y + h / 2, x + w / 2], -1)
-    low = np.minimum(sides[..., :2], sides[..., 2:])
-    high = np.maximum(sides[..., :2], sides[..., 2:])
-    area = (high - low).prod(-1)
-    for b, c in np.ndindex(*scores.shape[:2]):
-        chosen: list[int] = []
-        for i in np.argsort(-scores[b, c], kind="stable"):
-            if len(chosen) >= most or (least is not None and not scores[b, c, i] > least):
-                continue
-            common = [np.maximum(np.minimum(high[b, i], high[b, j]) - np.maximum(low[b, i], low[b, j]), 0).prod()
-                      for j in chosen]  # fmt: skip
-            shares = [v / (area[b, i] + area[b, j] - v) if v > 0 else 0 for v, j in zip(common, chosen, strict=True)]
-            if all(not share > np.float32(overlap) for share in shares):
-                chosen.append(int(i))
-        found += [[b, c, i] for i in chosen]
-    return found
-
-
-@pytest.mark.parametrize(("least", "center"), [(None, 1), (0.3, 0)])
-def test_suppression(least: float | None, center: int) -> None:
-    operands = "boxes scores most overlap" + (" least" if least is not None else "")
-    inputs: dict[str, Any] = {
-        "boxes": (F, ("b", "n", 4)), "scores": (F, ("b", "c", "n")), "most": (I64, (1,)), "overlap": (F, (1,)),
-    }  # fmt: skip
-    if least is not None:
-        inputs["least"] = (F, (1,))
-    made = model([node("NonMaxSuppression", operands, "y", center_point_box=center)], inputs, ["y"])
-    executable = tilework.compile(made)
-    for (batches, classes, count), most, overlap in (
-        ((1, 1, 30), 3, 0.5), ((2, 3, 17), 3, 0.3), ((1, 2, 90), 1000, 0.1), ((1, 1, 1), 5, 0.0), ((1, 2, 0), 5, 0.5),
-        ((1, 1, 9), 0, 0.5),
-    ):  # fmt: skip
-        generator = np.random.default_rng([batches, classes, count])
-        boxes = generator.integers(0, 12, (batches, count, 4)).astype(np.float32)
-        scores = (generator.integers(0, 20, (batches, classes, count)) / 20).astype(np.float32)
-        given = [boxes, scores, np.array([most]), np.array([overlap], np.float32)]
-        given += [] if least is None else [np.array([least], np.float32)]
-        (found,) = executable(*given)
-        wanted = suppressed(boxes, scores, most, overlap, least, center)
-        np.testing.assert_array_equal(found, np.array(wanted, np.int64).reshape(-1, 3))
-
-
 # -- loops -------------------------------------------------------------------------------------------------------------
 def info(name: str, kind: int, *shape: Any) -> Any:
     return helper.make_tensor_value_info(name, kind, list(shape))

@@ -1,9 +1,9 @@
 """Sorting in generated code: every method is a composition of maps, reductions and loops, and gives the same order.
 
 Elements are made integers that order as they do, with their positions behind them, so that no two are equal and every
-sort is stable. Few elements are counted against each other; the few first ones are found one after another; many are
-sorted by a bitonic network (Batcher, "Sorting networks and their applications", 1968), in which all comparators point
-upwards, so that it serves any number of elements.
+sort is stable. Few elements are counted against each other; many are sorted by a bitonic network (Batcher, "Sorting
+networks and their applications", 1968), in which all comparators point upwards, so that it serves any number of
+elements. Where only the first of many are wanted, they are selected before (`selection`).
 """
 
 from __future__ import annotations
@@ -17,10 +17,6 @@ from tilework.graph.graph import Value
 
 COUNTED = 256
 """Elements of a row up to which each is counted against all others."""
-FIRST = 16
-"""How many first elements are found one after another, rather than sorting all."""
-FIRST_IN_A_LOOP = 256
-"""The same where a loop finds them."""
 _POSITIONS = 32
 """Bits for a position beside a key of 32 bits."""
 
@@ -50,27 +46,13 @@ def order_keys(emit: Emitter, value: Value, descending: bool = False) -> Value:
     return emit.apply("not", keys) if descending else keys
 
 
-def sorted_positions(emit: Emitter, keys: Value, count: int | None = None) -> Value:
-    """int64[..., n]: for each row, the positions of its elements in ascending order, equal ones as they stand.
-
-    With `count`, at most so many of them.
-    """
+def sorted_positions(emit: Emitter, keys: Value) -> Value:
+    """int64[..., n]: for each row, the positions of its elements in ascending order, equal ones as they stand."""
     length = keys.tensor.shape[-1]
     columns = _columns(emit, keys)
-    if count is not None and len(columns) == 1 and not _is_small(length, count):
-        if count <= FIRST:
-            return _first(emit, columns[0], count)
-        if count <= FIRST_IN_A_LOOP and not (length.is_constant and length.constant <= COUNTED):
-            return _first_in_a_loop(emit, columns[0], count)
     if length.is_constant and length.constant <= COUNTED:
-        order = _counted(emit, columns)
-    else:
-        order = _positions(emit, _network(emit, columns))
-    return order if count is None else emit.slice_axis(order, order.tensor.rank - 1, 0, count)
-
-
-def _is_small(length: Dim, count: int) -> bool:
-    return length.is_constant and length.constant <= max(2 * count, 16)
+        return _counted(emit, columns)
+    return _positions(emit, _network(emit, columns))
 
 
 def _columns(emit: Emitter, keys: Value) -> list[Value]:
@@ -115,38 +97,6 @@ def _counted(emit: Emitter, columns: Sequence[Value]) -> Value:
 
 def _spread(emit: Emitter, value: Value, shape: Sequence[Dim], places: tuple[int, ...]) -> Value:
     return emit.apply("broadcast_in_dim", value, shape=tuple(shape), broadcast_dimensions=places)
-
-
-def _first(emit: Emitter, column: Value, count: int) -> Value:
-    """The smallest, then the smallest of the larger ones, and so on."""
-    axis = column.tensor.rank - 1
-    found = [emit.reduce(column, (axis,), "minimum")]
-    while len(found) < count:
-        found.append(_next(emit, column, found[-1]))
-    return _positions(emit, [emit.concatenate(found, axis)])
-
-
-def _next(emit: Emitter, column: Value, found: Value) -> Value:
-    """The smallest element of each row that is larger than one."""
-    larger = emit.compare("GT", column, emit.broadcast(found, column.tensor.shape))
-    most = emit.fill(2**63 - 1, dtypes.int64, column.tensor.shape)
-    return emit.reduce(emit.apply("select", larger, column, most), (column.tensor.rank - 1,), "minimum")
-
-
-def _first_in_a_loop(emit: Emitter, column: Value, count: int) -> Value:
-    """As `_first`, one a trip."""
-    axis = column.tensor.rank - 1
-    start = emit.reduce(column, (axis,), "minimum")
-    inner = emit.inside("next")
-    before = inner.builder.input(inner.builder.fresh("before"), dtypes.int64, *start.tensor.shape)
-    inner.builder.input(inner.builder.fresh("number"), dtypes.int64)
-    found = _next(inner, column, before)
-    body = inner.build([found, inner.reshape(found, start.tensor.shape[:-1])])
-    numbers = emit.iota((count - 1,), 0, dtypes.int64)
-    how = {"state_count": 1, "reverse": False}
-    _, rows = emit.builder.apply_all("scan", [start, numbers], how, location=emit.location, subgraphs=[body])
-    others = emit.transpose(rows, (*range(1, axis + 1), 0))
-    return _positions(emit, [emit.concatenate([start, others], axis)])
 
 
 def _network(emit: Emitter, columns: Sequence[Value]) -> list[Value]:

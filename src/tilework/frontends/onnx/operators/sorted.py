@@ -6,7 +6,9 @@ from tilework.dims import Dim, dim
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
-from tilework.frontends.onnx.sorting import axis_back, last_axis, order_keys, sorted_positions
+from tilework.frontends.onnx.selection import first_positions
+from tilework.frontends.onnx.sorting import axis_back, last_axis, order_keys
+from tilework.frontends.onnx.unify import require_one
 from tilework.graph.graph import Value
 
 
@@ -24,8 +26,7 @@ def _top_k(node: OnnxNode) -> tuple[Value, Value]:
     largest = node.flag("largest", True)
     count = _count(node, length)
     rows = last_axis(emit, value, axis)
-    order = sorted_positions(emit, order_keys(emit, rows, descending=largest), count.value)
-    order = emit.slice_axis(order, order.tensor.rank - 1, 0, count)
+    order = first_positions(emit, order_keys(emit, rows, descending=largest), count)
     found = emit.apply("take_along_axis", rows, order, dimension=rows.tensor.rank - 1)
     return axis_back(emit, found, axis), axis_back(emit, order, axis)
 
@@ -36,8 +37,9 @@ def _count(node: OnnxNode, length: Dim) -> Dim:
         count = dim(node.integer("k"))
     else:
         operand = node.operand(1)
-        if operand.rank > 1 or (operand.rank == 1 and operand.shape[0] != 1) or not operand.dtype.is_integer:
+        if operand.rank > 1 or not operand.dtype.is_integer:
             raise NodeFault(1119, f"k must be one integer, it is {operand}")
+        require_one(node.symbols, operand.shape, "k")
         known = operand.known()
         if known is None:
             return node.emit.measured(node.value(1), "k", length.value)
