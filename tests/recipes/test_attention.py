@@ -216,13 +216,41 @@ def test_free_batch() -> None:
 
 
 @pytest.mark.usefixtures("small_caches")
-@pytest.mark.parametrize("form", ["scores", "weights", "axis", "rows", "free", "few"])
+@pytest.mark.parametrize("names", ["mn", "m", "n"])
+@pytest.mark.parametrize("mask", [False, True])
+def test_free_lengths(names: str, mask: bool) -> None:
+    random = np.random.default_rng(43)
+    free = {"q": {2: "m"}, "k": {2: "n"}, "v": {2: "n"}, "m": {2: "m", 3: "n"}}
+    free = {name: {d: symbol for d, symbol in entry.items() if symbol in names} for name, entry in free.items()}
+
+    def given(queries: int, keys: int) -> dict[str, Array]:
+        made: dict[str, Array] = operands(random, (1, 3), (queries, keys, 24, 16))
+        if mask:
+            made["m"] = np.where(random.random((1, 1, queries, keys)) < 0.3, -np.inf, 0).astype(np.float32)
+        return made
+
+    nodes, constants = product_softmax_product(0.2, np.float32, mask)
+    graph = model(nodes, given(70, 150), constants, free=free)
+    assert ONLINE in algorithms(graph)
+    executables = [compiled(graph, checked=checked) for checked in ((False, True) if names == "mn" else (False,))]
+    for queries, keys in ((70, 150), (1, 1), (64, 128), (67, 333), (5, 17), (200, 1000), (3, 0), (0, 4)):
+        if ("m" not in names and queries != 70) or ("n" not in names and keys != 150):
+            queries, keys = (queries if "m" in names else 70), (keys if "n" in names else 150)
+        inputs = given(queries, keys)
+        wanted = expected(inputs, 0.2, inputs.get("m")) if keys else np.zeros((1, 3, queries, 16))
+        for one in executables:
+            found = run(one, inputs)
+            assert found.shape == wanted.shape
+            same(found, wanted)
+
+
+@pytest.mark.usefixtures("small_caches")
+@pytest.mark.parametrize("form", ["scores", "weights", "axis", "rows", "few"])
 def test_what_is_something_else(form: str) -> None:
     random = np.random.default_rng(29)
     sizes = (16 if form == "few" else 40, 40, 24, 24)
     inputs = operands(random, (1, 2), sizes)
     nodes, constants = product_softmax_product(0.2, np.float32)
-    free: dict[str, dict[int, str]] = {}
     if form == "scores":  # read elsewhere
         nodes[-1] = node("MatMul", ["p", "v"], ["w"])
         nodes += [node("ReduceMax", ["x"], ["l"]), node("Add", ["w", "l"], ["o"])]
@@ -234,12 +262,10 @@ def test_what_is_something_else(form: str) -> None:
     if form == "rows":  # weights that change from key to key
         nodes[3] = node("Softmax", ["x"], ["a"], axis=-1)
         nodes.insert(4, node("Mul", ["a", "x"], ["p"]))
-    if form == "free":
-        free = {"q": {2: "m"}}
-    given = model(nodes, inputs, constants, free=free)
+    given = model(nodes, inputs, constants)
     assert ONLINE not in algorithms(given)
     found = run(compiled(given), inputs)
-    if form in ("free", "few"):
+    if form == "few":
         same(found, expected(inputs, 0.2))
 
 

@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 
 from tilework.algorithms.attention import SCORE, Attention
 from tilework.compute.notation import Axis
-from tilework.dims import Dim, dim
+from tilework.dims import Dim, dim, minimum, symbol_bounds
 from tilework.loops.expressions import Expression, Load, Parameter, call, constant, index, loads, rewrite, substitute
 from tilework.loops.program import (
     Access,
@@ -54,9 +54,10 @@ SCORED = "scored"
 def online_softmax(attention: Attention, rows: int, keys: int, *, copy_values: bool = True) -> LoopProgram:
     """The loop program with blocks of so many queries and keys, over the computation's inputs and its output.
 
-    Blocks at the end are whole: what they lack is zero in the copies, and hidden among the scores. Where one block
-    holds all keys, nothing is running: the softmax is that of whole rows. `copy_values` may be false for values that
-    are elements of an input and fill their blocks.
+    Blocks at the end are whole: what they lack is zero in the copies, and hidden among the scores. Only where an extent
+    is free do loops end with it: a block is then much more than few queries or keys need. Where one block holds all
+    keys, nothing is running: the softmax is that of whole rows. `copy_values` may be false for values that are elements
+    of an input and fill their blocks.
     """
     return _Program(attention, rows, keys, copy_values).program()
 
@@ -72,6 +73,18 @@ class _Program:
     near: list[Buffer] = field(default_factory=list[Buffer])
 
     @property
+    def high(self) -> Dim:
+        """Queries of a block, for loops over them: of a free number of queries those that there are."""
+        extent = self.attention.row.extent
+        return dim(self.rows) if extent.value is not None else minimum(self.rows, extent - dim("block") * self.rows)
+
+    @property
+    def wide(self) -> Dim:
+        """Keys of a block, for loops over them: of a free number of keys those that there are."""
+        extent = self.attention.key.extent
+        return dim(self.keys) if extent.value is not None else minimum(self.keys, extent - dim("step") * self.keys)
+
+    @property
     def single(self) -> bool:
         """Whether one block holds all keys."""
         return _blocks(self.attention.key.extent, self.keys) == 1
@@ -80,12 +93,12 @@ class _Program:
     def partial_keys(self) -> bool:
         """Whether a block of keys among others is not full."""
         extent = self.attention.key.extent
-        return not self.single and _blocks(extent, self.keys) * self.keys != extent
+        return not self.single and extent.value is not None and _blocks(extent, self.keys) * self.keys != extent
 
     @property
     def partial_rows(self) -> bool:
         extent = self.attention.row.extent
-        return _blocks(extent, self.rows) * self.rows != extent
+        return extent.value is not None and _blocks(extent, self.rows) * self.rows != extent
 
     # -- pieces ----------------------------------------------------------------------------------------------------
     def buffer(self, name: str, *shape: Dim | int, near: bool = False) -> Buffer:
@@ -117,7 +130,7 @@ class _Program:
 
     def over_rows(self, name: str, target: Buffer, value: Expression, *, guards: Sequence[Dim] = ()) -> Node:
         """A statement for each query of a block, whose value names the query `name`.i."""
-        return self.statement(name, target, (dim(f"{name}.i"),), value, [(f"{name}.i", self.rows)], guards=guards)
+        return self.statement(name, target, (dim(f"{name}.i"),), value, [(f"{name}.i", self.high)], guards=guards)
 
     def number(self, value: float) -> Expression:
         return constant(value, self.attention.dtype)
@@ -153,7 +166,7 @@ class _Program:
         """Keys or values in whole blocks: what they lack is zero."""
         found = self.attention
         length = found.key.extent
-        whole = _blocks(length, self.keys) * self.keys
+        whole = _blocks(length, self.keys) * self.keys if length.value is not None else length
         batch = self.batch_loops(name)
         places = tuple(dim(variable) for variable, _ in batch)
         first = len(places)
@@ -193,6 +206,8 @@ class _Program:
         share = one / _at(total, "share.i")
         if shown is not None:
             share = call("select", call("equal", _at(shown, "share.i"), zero), one, share)
+        if found.key.extent.bounds(symbol_bounds(found.computation.symbols))[0] < 1:  # sums of nothing are zero
+            share = call("select", call("equal", index(found.key.extent), 0), one, share)
         nodes.append(self.over_rows("share", shares, share))
         if self.single:
             nodes.append(self.weighed(sums, self.powers))
@@ -202,7 +217,7 @@ class _Program:
             self.statement(
                 "result", found.output, [entry.substitute(place) for entry in found.place],
                 _at(sums, "result.i", "result.e") * _at(shares, "result.i"),
-                [("result.i", rows), ("result.e", found.column.extent)],
+                [("result.i", self.high), ("result.e", found.column.extent)],
                 guards=self.existing("result.i") if self.partial_rows else (),
             )
         )  # fmt: skip
@@ -224,7 +239,7 @@ class _Program:
             self.over_rows("total.start", total, zero),
             self.statement(
                 "sums.start", sums, _place("sums.start.i", "sums.start.e"), zero,
-                [("sums.start.i", rows), ("sums.start.e", found.column.extent)],
+                [("sums.start.i", self.high), ("sums.start.e", found.column.extent)],
             ),
         ]  # fmt: skip
         inner = self.step(largest, total, sums, shown)
@@ -250,7 +265,7 @@ class _Program:
         found = self.attention
         made = self.buffer(QUERY, self.rows, found.depth.extent)
         i, k = f"{QUERY}.i", f"{QUERY}.k"
-        loops = [(i, self.rows), (k, found.depth.extent)]
+        loops: list[tuple[str, Dim | int]] = [(i, self.high), (k, found.depth.extent)]
         value = self.axes_of(found.query, "batch", {found.row.name: self.row(i), found.depth.name: dim(k)})
         if not self.partial_rows:
             return self.statement(QUERY, made, _place(i, k), value, loops)
@@ -264,9 +279,9 @@ class _Program:
 
     def pair(self, name: str, last: str = "j") -> tuple[str, str, list[tuple[str, Dim | int]]]:
         """Loops of a statement over the queries of a block and its keys (`e`: the columns)."""
-        keys = self.attention.key.extent if self.single else self.keys
+        keys = self.attention.key.extent if self.single else self.wide
         size = keys if last == "j" else self.attention.column.extent
-        return f"{name}.i", f"{name}.{last}", [(f"{name}.i", self.rows), (f"{name}.{last}", size)]
+        return f"{name}.i", f"{name}.{last}", [(f"{name}.i", self.high), (f"{name}.{last}", size)]
 
     def step(self, largest: Buffer, total: Buffer, sums: Buffer | None, shown: Buffer | None) -> list[Node]:
         """What is done for a block of keys, up to the powers; with `sums` it goes on from blocks before."""
@@ -275,7 +290,7 @@ class _Program:
         add, zero, least = reducer("sum", found.dtype), self.number(0.0), self.number(-math.inf)
         batch = [f"batch.{n}" for n in range(len(found.batch))]
         i, j, k = f"{SCORES}.i", f"{SCORES}.j", f"{SCORES}.k"
-        loops: list[tuple[str, Dim | int]] = [(i, rows), (j, keys), (k, found.depth.extent)]
+        loops: list[tuple[str, Dim | int]] = [(i, self.high), (j, self.wide), (k, found.depth.extent)]
         scores = self.buffer(SCORES, rows, keys, near=True)
         product = Load(QUERY, _place(i, k), found.dtype) * Load(
             KEYS, (*_place(*batch), self.key(j), dim(k)), found.dtype
@@ -342,13 +357,17 @@ class _Program:
         guards: list[Dim] = []
         if masked:  # elements of a mask that do not exist may not be read
             guards += self.existing(i) if self.partial_rows else ()
-            guards += [found.key.extent - 1 - self.key(j)] if found.key.extent != keys else []
+            guards += (
+                [found.key.extent - 1 - self.key(j)]
+                if self.partial_keys or (self.single and found.key.extent != keys)
+                else []
+            )
         elif self.partial_keys:
             value = call("select", call("less", index(self.key(j)), index(found.key.extent)), value, least)
         if value is element:
             return []
         scored = self.buffer(SCORED, rows, keys, near=True)
-        nodes = [self.statement(SCORED, scored, _place(i, j), value, [(i, rows), (j, keys)], guards=guards)]
+        nodes = [self.statement(SCORED, scored, _place(i, j), value, [(i, self.high), (j, self.wide)], guards=guards)]
         if masked and self.partial_rows:
             i, j = f"{SCORED}.rest.i", f"{SCORED}.rest.j"
             guard = self.row(i) - found.row.extent

@@ -37,6 +37,8 @@ from tilework.schedule.schedule import Schedule
 FEWEST_ROWS = 24
 """Queries of a block at least, so far as there are as many: each uses the keys and values that were brought near."""
 MOST_ROWS = 192
+USUAL_ROWS = 64
+"""Queries of a block where nobody knows how many there are."""
 ENOUGH = 16
 """Blocks of queries that give every thread a fair share."""
 
@@ -50,7 +52,7 @@ class Blocks:
 
 
 class OnlineAttention:
-    """Offers a candidate for a region that is one attention of known sizes, where sums may be grouped otherwise."""
+    """Offers a candidate for a region that is one attention, where sums may be grouped otherwise."""
 
     name = "online_attention"
 
@@ -72,19 +74,25 @@ def blocks_of(found: Attention, machine: CpuMachine) -> Blocks | None:
     queries, keys = found.row.extent.value, found.key.extent.value
     depth, columns = found.depth.extent.value, found.column.extent.value
     batch = product([axis.extent for axis in found.batch]).value
-    if queries is None or keys is None or depth is None or columns is None:
+    if depth is None or columns is None:
         return None
-    if queries < REUSE or keys < 1 or min(depth, columns) < 2 or batch == 0:
+    if (queries is not None and queries < REUSE) or keys == 0 or min(depth, columns) < 2 or batch == 0:
         return None  # of few queries the scores are few, and copies of the keys do not pay
     size = found.dtype.itemsize
     lanes = max(2, machine.vector_bits // found.dtype.bits)
     first, second = cache_of(machine, 1).bytes, cache_of(machine, 2).bytes
     tall, wide = tile_sizes(machine, None, None)
-    width = lanes * wide if keys >= lanes * wide else lanes
+    width = lanes * wide if keys is None or keys >= lanes * wide else lanes
     near = max(width, first // (size * max(depth, columns)))
     # blocks of whole tiles, up to twice as large where that leaves less of them empty
-    across = min((_even(keys, most, width) for most in (near, 2 * near)), key=lambda block: _up(keys, block))
+    across = (
+        near // width * width
+        if keys is None
+        else min((_even(keys, most, width) for most in (near, 2 * near)), key=lambda block: _up(keys, block))
+    )
     most = min(MOST_ROWS, max(FEWEST_ROWS, second // (8 * size * across)))
+    if queries is None:
+        return Blocks(_up(min(most, USUAL_ROWS), tall), across)
     if batch is not None:
         most = max(min(most, FEWEST_ROWS), min(most, queries * batch // ENOUGH))
     return Blocks(_even(queries, most, tall) if queries > tall else queries, across)
@@ -135,15 +143,12 @@ def _in_place(found: Attention, sizes: Blocks, machine: CpuMachine) -> bool:
     """Whether values are read where they are: rows one after another in memory, and blocks of them whole."""
     if not isinstance(found.values, Load):
         return False
-    keys, columns = found.key.extent.value or 0, found.column.extent.value or 0
+    keys, columns = found.key.extent.value, found.column.extent.value or 0
     buffer = next(b for b in found.computation.inputs if b.name == found.values.buffer)
     address = flat_address(buffer, found.values.index)
     dense = step_along(address, found.column.name) == 1 and step_along(address, found.key.name) == columns
-    return (
-        dense
-        and (keys <= sizes.keys or keys % sizes.keys == 0)
-        and columns * found.dtype.bits % machine.vector_bits == 0
-    )
+    whole = keys is None or keys <= sizes.keys or keys % sizes.keys == 0
+    return dense and whole and columns * found.dtype.bits % machine.vector_bits == 0
 
 
 def _inside(program: LoopProgram) -> list[Compute]:
