@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import keyword
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -107,3 +109,33 @@ def test_tokens_and_several_results() -> None:
     graph = builder.build([bits, token])
     verify(graph)
     assert graph.nodes[0].name == "after"
+
+
+def test_constants_are_copied_unless_nothing_can_write_to_them(tmp_path: Path) -> None:
+    whole = np.arange(6, dtype=np.float32)
+    (tmp_path / "w.bin").write_bytes(whole.tobytes())
+    frozen, view = whole.copy(), whole[:3]
+    frozen.flags.writeable = view.flags.writeable = False
+    turned = np.asfortranarray(np.arange(6, dtype=np.float32).reshape(2, 3))
+    turned.flags.writeable = False
+    odd = np.frombuffer(b"\0" + whole.tobytes(), np.float32, offset=1)
+    mapped = np.memmap(tmp_path / "w.bin", np.uint8, "r")
+    given: dict[str, tuple[Any, bool]] = {
+        "bytes": (np.frombuffer(whole.tobytes(), np.float32), False), "frozen": (frozen, False),
+        "mapped": (np.frombuffer(mapped, np.float32).reshape(2, 3), False), "own": (whole, True), "view": (view, True),
+        "turned": (turned, True), "odd": (odd, True), "number": (3.0, True),
+        "bytearray": (np.frombuffer(bytearray(whole.tobytes()), np.float32), True),
+        "private": (np.memmap(tmp_path / "w.bin", np.float32, "c"), True),
+    }  # fmt: skip
+    for name, (array, copied) in given.items():
+        builder = GraphBuilder("g")
+        held = builder.constant_value(builder.constant(array))
+        assert held is not None
+        np.testing.assert_array_equal(held, array)
+        assert not held.flags.writeable
+        assert held.flags.c_contiguous
+        assert np.shares_memory(held, array) != copied, name
+    builder = GraphBuilder("g")
+    held = builder.constant_value(builder.constant(frozen, dtype=dtypes.int32))
+    assert held is not None
+    assert held.dtype == np.int32

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from mmap import mmap
 from types import MappingProxyType
 from typing import Any, cast
 
@@ -83,9 +84,13 @@ class GraphBuilder:
     def constant(
         self, array: Array | np.generic | Sequence[Any] | float, name: str | None = None, dtype: DType | None = None
     ) -> Value:
-        """Add a constant: an array (native byte order; copied), or numbers with their `dtype`."""
-        held = np.array(array, None if dtype is None else dtype.numpy, order="C")
-        held.flags.writeable = False
+        """Add a constant: an array (native byte order; copied unless nothing can write to it), or numbers."""
+        wanted = None if dtype is None else dtype.numpy
+        if type(array) is np.ndarray and wanted in (None, array.dtype) and _cannot_change(array):
+            held: Array = array
+        else:
+            held = np.array(array, wanted, order="C")
+            held.flags.writeable = False
         found = Constant(self.fresh("constant") if name is None else self._claim(name), held)
         value = found.value
         self._values[found.name] = value
@@ -223,6 +228,18 @@ class GraphBuilder:
         return Graph(
             self.name, tuple(self._inputs), names, tuple(self._nodes), tuple(self._constants), symbols, signature
         )
+
+
+def _cannot_change(array: Array) -> bool:
+    """Whether an array is dense, aligned, and read-only as is all that it is a view of: bytes, a mapped file."""
+    if not (array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative):
+        return False
+    held: Any = array
+    while isinstance(held, np.ndarray):
+        if cast("Array", held).flags.writeable:
+            return False
+        held = cast("Array", held).base
+    return held is None or isinstance(held, bytes | mmap)
 
 
 def _frozen(value: Any) -> Attribute:

@@ -94,5 +94,5 @@ def _contents(path: Path, offset: int, size: int) -> Bytes:
         file.seek(offset)
         if file.readinto(found.data) != size:
             raise EOFError
-    found.flags.writeable = False
+    room.flags.writeable = found.flags.writeable = False
     return found
