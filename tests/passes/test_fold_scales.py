@@ -314,3 +314,15 @@ def test_names_of_outputs_stay() -> None:
     found = PASS.run(graph)
     verify(found)
     assert found.outputs == graph.outputs
+
+
+def test_a_mean_before_a_product_is_a_sum() -> None:
+    """The division by the number of elements goes into the weights; a number divided by the mean does not."""
+    random = np.random.default_rng(6)
+    for swapped in (False, True):
+        b = GraphBuilder("g", [Symbol("n")])
+        total = b.apply("reduce", b.input("x", F32, "n", 4, 5), dimensions=(2,), reducer="sum")
+        pair = (total, b.constant(5.0, dtype=F32))
+        y = matrix_product(b, b.apply("divide", *(pair[::-1] if swapped else pair)), numbers(random, 4, 3))
+        left = ["reduce", "divide", "dot_general"] if swapped else ["reduce", "dot_general"]
+        check(b.build([y]), [positive(random, 2, 4, 5)], *left)

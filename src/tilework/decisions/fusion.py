@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from tilework.candidates.region import Region, region_of
 from tilework.decisions.attention import Attentions
 from tilework.decisions.maps import MOVES, is_map
+from tilework.decisions.repeated import is_repeated_tail
 from tilework.decisions.windows import WindowFinder, Windows
 from tilework.dims import product
 from tilework.graph.graph import Graph, Node
@@ -107,6 +108,8 @@ def _reader_region(graph: Graph, node: Node, root_of: dict[str, Node]) -> Node |
 def _may_join(graph: Graph, node: Node, root: Node, members: list[Node]) -> bool:
     if operator(root.operator).view or operator(root.operator).measured(root.attributes):
         return False  # what a size is measured from is stored
+    if is_repeated_tail(graph, node):
+        return False
     if _feeds_product(node, members):
         return node.operator in MOVES and not _narrows(graph, node)
     if _reduces_rows(graph, node, root) or _ends_in(node, root, members):

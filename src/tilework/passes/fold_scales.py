@@ -183,21 +183,21 @@ def _tail(graph: Graph, weights: Weights) -> _Affine | None:
 
 
 def _read(graph: Graph, weights: Weights, taken: set[str]) -> _Affine | None:
-    """What the other operand is made by: x * s, or x * s + t; not (x + t) * s, whose first step may be exact."""
+    """What makes the other operand: x * s, x / s, or that + t; not (x + t) * s, whose first step may be exact."""
     nodes: list[Node] = []
     name = weights.data.name
-    for kind in ("add", "multiply"):
+    for kinds in (("add",), ("multiply", "divide")):
         node = graph.producers.get(name)
         if node is None or _only_reader(graph, name) is None or node.name in taken:
             break
-        if node.operator != kind:
+        if node.operator not in kinds:
             continue
         other = _operand(graph, node)
         if not other:
             break
         nodes.insert(0, node)
         name = other
-    if not nodes or nodes[0].operator != "multiply":
+    if not nodes or nodes[0].operator == "add":
         return None
     found = _Affine(np.ones(()), None)
     for node in nodes:
