@@ -20,7 +20,7 @@ class Numerics:
 
     level: Level
     reassociate: bool
-    """Reductions may run in another order, with several accumulators."""
+    """Reductions may run in another order, with several accumulators; a factor of a whole sum may go into its terms."""
     contract: bool
     """A product feeding a sum may be one fused multiply-add."""
     signed_zeros: bool
