@@ -6,6 +6,8 @@ import math
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
+import numpy as np
+
 from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.frontends.onnx.emitter import Emitter
@@ -147,8 +149,9 @@ class OnnxNode:
         return self.integer(name, int(default)) != 0
 
     def number(self, name: str, default: float | None = None) -> float:
+        """A float32; so is a default."""
         found = self._attributes.get(name)
-        return found.f if found is not None else self._default(name, default)
+        return found.f if found is not None else float(np.float32(self._default(name, default)))
 
     def text(self, name: str, default: str | None = None) -> str:
         found = self._attributes.get(name)

@@ -90,8 +90,9 @@ def _hard_sigmoid(node: OnnxNode) -> Value:
 
 
 def _hard_swish(node: OnnxNode) -> Value:
+    """x times a hard sigmoid whose slope is 1/6 rounded to float32, in float64 too: so is it in the operator's body."""
     value, emit = node.value(0), node.emit
-    line = emit.apply("add", emit.apply("multiply", value, 1 / 6), 0.5)
+    line = emit.apply("add", emit.apply("multiply", value, float(np.float32(1 / 6))), 0.5)
     return emit.apply("multiply", value, emit.apply("minimum", emit.apply("maximum", line, 0.0), 1.0))
 
 

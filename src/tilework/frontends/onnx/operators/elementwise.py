@@ -200,13 +200,21 @@ def _is_infinite(node: OnnxNode) -> Value:
     return emit.apply("and", found, emit.compare("GT" if positive else "LT", value, 0.0))
 
 
+def _error_function(node: OnnxNode) -> Value:
+    """Of integers (version 9) in float32, as onnx.reference computes it, without the fraction."""
+    value, emit = node.value(0), node.emit
+    if element(value).is_floating:
+        return emit.apply("erf", value)
+    return emit.convert(emit.apply("erf", emit.convert(value, dtypes.float32)), element(value))
+
+
 def _not(node: OnnxNode) -> Value:
     return node.emit.apply("not", node.value(0))
 
 
 _UNARY = {
     "Abs": "abs", "Acos": "acos", "Acosh": "acosh", "Asin": "asin", "Asinh": "asinh", "Atan": "atan", "Atanh": "atanh",
-    "BitwiseNot": "not", "Ceil": "ceil", "Cos": "cosine", "Cosh": "cosh", "Erf": "erf", "Exp": "exponential",
+    "BitwiseNot": "not", "Ceil": "ceil", "Cos": "cosine", "Cosh": "cosh", "Exp": "exponential",
     "Floor": "floor", "IsNaN": "is_nan", "Log": "log", "Neg": "negate", "Round": "round_nearest_even",
     "Sigmoid": "logistic", "Sign": "sign", "Sin": "sine", "Sinh": "sinh", "Sqrt": "sqrt", "Tan": "tan", "Tanh": "tanh",
 }  # fmt: skip
@@ -221,7 +229,7 @@ CONVERTERS: dict[str, Converter] = {
     **{name: _binary(operator) for name, operator in _BINARY.items()},
     **{name: _compare(direction) for name, direction in _COMPARISONS.items()},
     "BitCast": _bit_cast, "BitShift": _shift, "Cast": _cast, "CastLike": _cast_like, "Clip": _clip,
-    "IsInf": _is_infinite,
+    "Erf": _error_function, "IsInf": _is_infinite,
     "Max": _folded("maximum"), "Mean": _mean, "Min": _folded("minimum"), "Mod": _remainder, "Not": _not,
     "Pow": _power, "Reciprocal": _reciprocal, "Sum": _folded("add"), "Where": _where,
 }  # fmt: skip
