@@ -58,8 +58,11 @@ def _index_operands(node: Node) -> tuple[int, ...]:
     return () if node.black_box or node.subgraphs else operator(node.operator).index_operands
 
 
-def region_of(graph: Graph, name: str, nodes: tuple[Node, ...]) -> Region:
-    """The region of some nodes of a graph: its boundary follows from who reads what."""
+def region_of(graph: Graph, name: str, nodes: tuple[Node, ...], shared: frozenset[str] = frozenset()) -> Region:
+    """The region of some nodes of a graph: its boundary follows from who reads what.
+
+    Nodes named in `shared` belong to every region that reads their results, so these do not leave it.
+    """
     inside = {value.name for node in nodes for value in node.outputs}
     chosen = set(map(id, nodes))
     constants = {constant.name: constant for constant in graph.constants}
@@ -76,7 +79,7 @@ def region_of(graph: Graph, name: str, nodes: tuple[Node, ...]) -> Region:
             else:
                 inputs[read] = graph.values[read]
     leaving = set(graph.outputs)
-    for value_name in inside:
+    for value_name in inside - {value.name for node in nodes if node.name in shared for value in node.outputs}:
         if any(id(reader) not in chosen for reader in graph.consumers.get(value_name, ())):
             leaving.add(value_name)
     outputs = tuple(value for node in nodes for value in node.outputs if value.name in leaving)

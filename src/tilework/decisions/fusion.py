@@ -3,7 +3,8 @@
 Walking from the outputs back, a node whose results are only read inside one region joins that region when recomputing
 it there costs nothing: its reader is itself a map over elements, or reads every element once (a reduction), or the node
 only moves elements that an index can follow. A reduction of rows joins a region that goes over the same rows again: one
-walk then does both while a row is near. A later stage of the design decides by predicted time instead.
+walk then does both while a row is near. A slice joins all the regions that read it: each reads its part of the operand
+where that is. A later stage of the design decides by predicted time instead.
 """
 
 from __future__ import annotations
@@ -54,7 +55,14 @@ def fused(
     attention = apart.root_of()
     root_of: dict[str, Node] = {}
     members: dict[str, list[Node]] = {}
+    shared: set[str] = set()
     finder = WindowFinder(graph, fixed, enterable)
+
+    def takes(root: Node, node: Node) -> bool:
+        there = members.get(root.name, [])
+        is_open = bool(there) and root.name not in apart.nodes and not finder.holds(root)
+        return is_open and len(there) < LARGEST and _may_join(graph, node, root, there)
+
     for node in reversed(graph.nodes):
         if node.name in attention:
             there = members.setdefault(attention[node.name], [])
@@ -62,21 +70,23 @@ def fused(
             root_of[node.name] = there[0]
             continue
         in_place = node.operator == "concatenate" and finder.join(node)
-        joined = None if in_place else _reader_region(graph, node, root_of)
-        there = members[joined.name] if joined is not None else []
-        may_join = joined is not None and joined.name not in apart.nodes and not finder.holds(joined)
-        if joined is not None and may_join and len(there) < LARGEST and _may_join(graph, node, joined, there):
-            root_of[node.name] = joined
-            there.append(node)
+        roots = () if in_place else _reader_regions(graph, node, root_of)
+        if len(roots) == 1 and takes(roots[0], node):
+            root_of[node.name] = roots[0]
+            members[roots[0].name].append(node)
+            continue
+        root_of[node.name] = node
+        copied = node.operator == "slice" and not _computes_only(graph, node) and not finder.cut(node)
+        if copied and len(roots) > 1 and all(takes(root, node) for root in roots):
+            shared.add(node.name)
+            for root in roots:
+                members[root.name].append(node)
         else:
-            root_of[node.name] = node
             members[node.name] = [node]
-            if node.operator == "slice" and not _computes_only(graph, node):
-                finder.cut(node)
     found: list[Region] = []
     for node in graph.nodes:
-        if root_of[node.name] is node:
-            found.append(region_of(graph, node.name, tuple(reversed(members[node.name]))))
+        if root_of[node.name] is node and node.name not in shared:
+            found.append(region_of(graph, node.name, tuple(reversed(members[node.name])), frozenset(shared)))
     return Fused(tuple(found), finder.windows())
 
 
@@ -94,15 +104,14 @@ def _computes_only(graph: Graph, node: Node) -> bool:
     return alone and _may_join(graph, producer, node, [node])
 
 
-def _reader_region(graph: Graph, node: Node, root_of: dict[str, Node]) -> Node | None:
-    """The root of the one region in which all results of a node are read, or None."""
+def _reader_regions(graph: Graph, node: Node, root_of: dict[str, Node]) -> tuple[Node, ...]:
+    """The roots of the regions in which a node's results are read; none where they are stored for others too."""
     if any(value.name in graph.outputs for value in node.outputs) or node.subgraphs or node.black_box:
-        return None
+        return ()
     readers = [reader for value in node.outputs for reader in graph.consumers.get(value.name, ())]
-    roots = {root_of[reader.name].name: root_of[reader.name] for reader in readers}
-    if len(roots) != 1 or any(reader.subgraphs or reader.black_box for reader in readers):
-        return None
-    return next(iter(roots.values()))
+    if any(reader.subgraphs or reader.black_box for reader in readers):
+        return ()
+    return tuple({root_of[reader.name].name: root_of[reader.name] for reader in readers}.values())
 
 
 def _may_join(graph: Graph, node: Node, root: Node, members: list[Node]) -> bool:
