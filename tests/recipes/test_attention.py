@@ -326,3 +326,37 @@ def test_other_machines(name: str) -> None:
         assert schedule.program.buffers[f"{product}.cells"].scope == "register"
     around = [loop for loop in schedule.setting.enclosing(schedule.setting.statement("weigh")) if loop.extent != 1]
     assert around[0].kind == "parallel"
+
+
+@pytest.mark.usefixtures("small_caches")
+@pytest.mark.parametrize("lengths", [("", ""), ("n", "s")])
+def test_heads_that_lie_side_by_side(lengths: tuple[str, str]) -> None:
+    """Queries, keys and values as a projection leaves them: reshaped and turned inside the region."""
+    random = np.random.default_rng(47)
+    inputs: dict[str, Array] = {name: random.standard_normal((2, 45, 48)).astype(np.float32) for name in "qkv"}
+    nodes: Nodes = []
+    for name in "qkv":
+        nodes.append(node("Mul", [name, "one"], [f"{name}0"]))
+        nodes.append(node("Reshape", [f"{name}0", "split"], [f"{name}1"]))
+        order = [0, 2, 3, 1] if name == "k" else [0, 2, 1, 3]
+        nodes.append(node("Transpose", [f"{name}1"], [f"{name}2"], perm=order))
+    nodes += [
+        node("MatMul", ["q2", "k2"], ["s"]),
+        node("Softmax", ["s"], ["p"], axis=-1),
+        node("MatMul", ["p", "v2"], ["r"]),
+        node("Transpose", ["r"], ["t"], perm=[0, 2, 1, 3]),
+        node("Reshape", ["t", "join"], ["o"]),
+    ]
+    constants = {
+        "one": np.linspace(0.5, 1, 48, dtype=np.float32),
+        "split": np.array([0, 0, 4, 12]),
+        "join": np.array([0, 0, 48]),
+    }
+    free = {name: {d: symbol for d, symbol in enumerate(lengths) if symbol} for name in "qkv"}
+    given = model(nodes, inputs, constants, free=free)
+    assert ONLINE in algorithms(given)
+    heads = {
+        name: (array * constants["one"]).reshape(2, 45, 4, 12).transpose(0, 2, 1, 3) for name, array in inputs.items()
+    }
+    wanted = expected(heads, 1.0).transpose(0, 2, 1, 3).reshape(2, 45, 48)
+    same(run(compiled(given), inputs), wanted)

@@ -123,7 +123,7 @@ def arranged(schedule: Schedule, copy: Copy, width: int, block: int) -> Schedule
     blocked = block > 1 and (extent is None or extent > block)
     across = block if blocked else width
     loops = {d: f"{copy.buffer}.{d}" for d, size in enumerate(shape) if size != 1}
-    if loops[copy.lane] in _walked(schedule, copy, loops).index[-1].names():
+    if step_along(_walked(schedule, copy, loops).index[-1], loops[copy.lane]) == 1:
         schedule = _straight(schedule, copy, loops, width, across)
     else:
         schedule = _turned(schedule, copy, loops, width, across)
@@ -176,7 +176,7 @@ def _turned(schedule: Schedule, copy: Copy, loops: dict[int, str], width: int, b
     load = _walked(schedule, copy, loops)
     last = len(load.index) - 1
     place = next((d for d, entry in enumerate(load.index) if loops[copy.lane] in entry.names()), last)
-    row = next((variable for variable in loops.values() if variable in load.index[last].names()), None)
+    row = next((variable for variable in loops.values() if step_along(load.index[last], variable) == 1), None)
     schedule, blocks, vectors, lanes = _across(schedule, loops[copy.lane], width, block)
     if row is None:
         return schedule.vectorize(lanes)
@@ -186,8 +186,9 @@ def _turned(schedule: Schedule, copy: Copy, loops: dict[int, str], width: int, b
     schedule = schedule.reorder(*outside, blocks, f"{row}.block", *vectors, *inner, lanes)
     square = f"{copy.buffer}.square"
     trial = schedule.attempt(CacheRead(load.buffer, (vectors or [f"{row}.block"])[-1], square, "register"))
-    if trial is not None and not {f"{square}.{place}", f"{square}.{last}"} <= trial.program.extents.keys():
-        trial = None
+    sides = [] if trial is None else [trial.program.extents.get(f"{square}.{d}") for d in (place, last)]
+    if any(side != width for side in sides):
+        trial = None  # the element's index is such that it is no square
     schedule = schedule.unroll(f"{row}.row") if trial is None else trial.unroll(f"{row}.row")
     if trial is not None:
         schedule = schedule.unroll(f"{square}.{place}").vectorize(f"{square}.{last}")

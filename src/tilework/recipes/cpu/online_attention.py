@@ -19,6 +19,7 @@ from tilework.algorithms.online_softmax import KEYS, QUERY, SCORES, VALUES, WEIG
 from tilework.candidates.candidate import Candidate
 from tilework.candidates.region import Region
 from tilework.dims import product
+from tilework.errors import ScheduleError
 from tilework.layout import Layout, Part
 from tilework.loops.expressions import Load
 from tilework.loops.program import Compute, LoopProgram, statements
@@ -115,28 +116,31 @@ def scheduled(found: Attention, sizes: Blocks, machine: CpuMachine, numerics: Nu
     schedule = Schedule(program, machine, numerics, origin=program)
     lanes, batch = max(2, machine.vector_bits // found.dtype.bits), len(found.batch)
     # first the order in which lanes find neighbouring keys, so that the product is a tile; then panels as wide as that
-    schedule = arranged(schedule, Copy(KEYS, batch, (batch + 1,)), lanes, 1)
-    schedule = with_epilogue(nest(schedule, SCORES, apart=True), SCORES)
+    turned = _arranged(schedule, Copy(KEYS, batch, (batch + 1,)), lanes, 1)
+    schedule = with_epilogue(nest(turned or schedule, SCORES, apart=True), SCORES)
     schedule = with_epilogue(nest(schedule, WEIGH, apart=True), "sums")
     for name in [statement.name for statement in _inside(program) if statement.name not in (SCORES, WEIGH)]:
         if not is_done(schedule, name):
             schedule = nest(schedule, name, apart=True)
-    panel = Layout(
-        batch + 2,
-        (
-            *map(Part, range(batch)),
-            Part(batch + 1),
-            Part(batch),
-            Part(batch + 1, _width(schedule, SCORES, f"{SCORES}.j")),
-        ),
-    )
-    schedule = schedule.attempt(TransformLayout(KEYS, str(panel))) or schedule
+    if turned is not None:
+        panel = Part(batch + 1, _width(schedule, SCORES, f"{SCORES}.j"))
+        layout = Layout(batch + 2, (*map(Part, range(batch)), Part(batch + 1), Part(batch), panel))
+        schedule = schedule.attempt(TransformLayout(KEYS, str(layout))) or schedule
     if VALUES in schedule.program.buffers:
-        schedule = arranged(schedule, Copy(VALUES, batch + 1, (batch,)), lanes, _width(schedule, WEIGH, f"{WEIGH}.e"))
+        copy = Copy(VALUES, batch + 1, (batch,))
+        schedule = _arranged(schedule, copy, lanes, _width(schedule, WEIGH, f"{WEIGH}.e")) or schedule
     outside = [statement.name for statement in statements(program.body)]
     for name in outside[: outside.index(QUERY)]:
         schedule = all_threads(schedule, name)
     return threads(schedule, QUERY)
+
+
+def _arranged(schedule: Schedule, copy: Copy, lanes: int, width: int) -> Schedule | None:
+    """A copy in the order in which tiles read it; None where its elements come from places that are no rows."""
+    try:
+        return arranged(schedule, copy, lanes, width)
+    except ScheduleError:
+        return None
 
 
 def _in_place(found: Attention, sizes: Blocks, machine: CpuMachine) -> bool:
