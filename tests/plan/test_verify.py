@@ -571,3 +571,27 @@ def test_own_samples() -> None:
     plan = chain().replace(arenas=(Arena("scratch", "host", dim(128)),))
     assert 1415 in codes(plan)
     assert plan_faults(plan, [{"n": 16}]) == ()
+
+
+def test_every_byte_that_is_read_was_written_by_some_part() -> None:
+    """Two parts fill a whole: with one of them missing, or both at one place, half of it is never written."""
+
+    def made(steps: tuple[Step, ...], second: Dim) -> Plan:
+        half, whole = dim("n"), dim("n") * 2
+        buffers = (
+            replace(at("a", slot(0), half, alias_set="all"), alignment=4),
+            replace(at("b", slot(second), half, alias_set="all"), alignment=4),
+            at("all", slot(0), whole, alias_set="all"),
+            at("result", slot(aligned(whole)), whole),
+        )
+        return plan_of(steps, buffers, arena=aligned(whole) * 2)
+
+    one, two = step("one", ["x"], "a"), step("two", ["x"], "b", scale=2)
+    read = step("read", ["all"], "result", length="m", in_place=False)
+    read = replace(read, symbols=(dim("n") * 2,))
+    last = step("last", ["a"], "y")
+    assert codes(made((one, two, read, last), dim("n") * 4)) == []
+    assert codes(made((one, read, last), dim("n") * 4)) == [1408]
+    assert codes(made((two, read, one, last), dim("n") * 4)) == [1408]
+    assert codes(made((one, two, read, last), dim(0))) == [1408]
+    assert codes(made((two, last, one), dim("n") * 4)) == [1408], "another part is not this one"
