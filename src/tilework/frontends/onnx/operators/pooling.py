@@ -37,6 +37,11 @@ def _slide(node: OnnxNode, value: Value, window: Window, reducer: str, padding: 
 
 
 def _largest(node: OnnxNode) -> tuple[Value, ...]:
+    """The largest element of each window; of a window that lies in the padding altogether it is the least value of the
+    type (minus infinity), at place 0.
+
+    The standard does not say; onnx.reference has NaN, or fails, and ONNX Runtime refuses padding as wide as a window.
+    """
     value, window = _read(node)
     found = _slide(node, value, window, "maximum", window.padded)
     return (found, _where_largest(node, value, found, window)) if node.wants_output(1) else (found,)
@@ -107,7 +112,10 @@ def _flat(node: OnnxNode, positions: list[Value], shape: Sequence[Dim]) -> Value
 
 
 def _average(node: OnnxNode) -> Value:
-    """The sum over the elements that a window covers, divided by their number."""
+    """The sum over the elements that a window covers, divided by their number.
+
+    That is NaN for a window that lies in the padding altogether, as in onnx.reference; 0 where the padding counts.
+    """
     value, window = _read(node)
     emit = node.emit
     total = _slide(node, value, window, "sum", window.padded)
