@@ -53,7 +53,15 @@ def running_sums(b: GraphBuilder) -> Any:
     return b.apply_one("cumulative", b.input("x", F32, 23, 401), dimension=1, reducer="sum")
 
 
-CASES = (product, row, image, softmax, whole_sum, column_sums, running_sums)
+def joined_parts(b: GraphBuilder) -> Any:
+    """Parts of one piece of memory that end inside a cache line, each written by several threads."""
+    x = b.input("x", F32, 131, 97)
+    left = b.apply_one("dot_general", x, x, lhs_contracting_dimensions=(0,), rhs_contracting_dimensions=(0,))
+    sums = b.apply_one("cumulative", x, dimension=1, reducer="sum")
+    return b.apply_one("concatenate", left, sums, b.apply_one("sine", left), dimension=0)
+
+
+CASES = (product, row, image, softmax, whole_sum, column_sums, running_sums, joined_parts)
 
 
 def _graph(build: Callable[[GraphBuilder], Any]) -> Graph:
