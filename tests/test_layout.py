@@ -9,7 +9,7 @@ import pytest
 from tilework.dims import dim
 from tilework.dtypes import bfloat16
 from tilework.errors import UsageError
-from tilework.layout import Layout, Part, blocked, lettered, parse_layout, permuted, row_major
+from tilework.layout import ALIGNMENT, Layout, Part, blocked, lettered, parse_layout, permuted, row_major
 
 LAYOUTS = [
     row_major(0),
@@ -211,3 +211,13 @@ def test_packing_never_shares_memory() -> None:
     back = row_major(1).unpack(packed, (4,))
     back[1] = 8
     assert packed[1] == 1
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 7), (300, 1000)])
+def test_what_is_packed_is_aligned(shape: tuple[int, int]) -> None:
+    array = np.arange(math.prod(shape), dtype=np.float32).reshape(shape)
+    for layout in (permuted((1, 0)), blocked(2, ((1, 16),))):
+        found = layout.pack(array)
+        assert not found.size or found.ctypes.data % ALIGNMENT == 0
+        assert found.flags.c_contiguous
+        np.testing.assert_array_equal(layout.unpack(found, shape), array)

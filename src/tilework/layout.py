@@ -29,6 +29,9 @@ from tilework.errors import UsageError
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Number: TypeAlias = bool | int | float
 
+ALIGNMENT = 64
+"""Bytes to which constants are aligned: a cache line, and a vector of the widest machine."""
+
 
 @dataclass(frozen=True)
 class Part:
@@ -137,14 +140,17 @@ class Layout:
 
     # -- arrays ------------------------------------------------------------------------------------------------------
     def pack(self, array: Array) -> Array:
-        """The physical array (a new, dense one) of a logical array."""
+        """The physical array (a new, dense one, aligned for code to use) of a logical array."""
         padded = [int(extent) for extent in self.padded_shape(array.shape)]
         if tuple(padded) != array.shape:
             whole = np.full(padded, _padding_of(self.padding, array.dtype), array.dtype)
             whole[tuple(slice(0, extent) for extent in array.shape)] = array
             array = whole
         cut = array.reshape([extent for d in range(self.rank) for extent in self._cut(d, padded[d])])
-        return np.array(cut.transpose(self._from_cut), order="C")
+        turned = cut.transpose(self._from_cut)
+        found = aligned(turned.shape, turned.dtype)
+        found[...] = turned
+        return found
 
     def unpack(self, array: Array, shape: Sequence[int]) -> Array:
         """The logical array (a new, dense one) of this shape that a physical array holds."""
@@ -249,6 +255,14 @@ def parse_layout(text: str) -> Layout:
         parts.append(Part(int(d), int(block) if block else None))
     padding = _number(match[2]) if match[2] else 0
     return Layout(max((part.dim + 1 for part in parts), default=0), tuple(parts), padding)
+
+
+def aligned(shape: Sequence[int], dtype: np.dtype[Any]) -> Array:
+    """A dense array, its contents undefined, that starts at a multiple of `ALIGNMENT` bytes."""
+    size = math.prod(shape) * dtype.itemsize
+    room = np.empty(size + ALIGNMENT, np.uint8)
+    start = -room.ctypes.data % ALIGNMENT
+    return room[start : start + size].view(dtype).reshape(shape)
 
 
 def packed(array: Array, layouts: Iterable[Layout]) -> Array:

@@ -29,6 +29,7 @@ from tilework.errors import CodegenError
 from tilework.graph.graph import Graph, walk
 from tilework.graph.types import TokenType
 from tilework.graph.verify import verify as verify_graph
+from tilework.layout import ALIGNMENT, aligned
 from tilework.machine.finder import machine as machine_named
 from tilework.machine.host import check_runs_here
 from tilework.memory.arenas import place_arenas
@@ -230,11 +231,9 @@ def _without_collections() -> Generator[None]:
 
 
 def _aligned(array: Array) -> Array:
-    """A C-contiguous copy at a multiple of 64 bytes (the array itself where it is one already)."""
-    if array.flags.c_contiguous and array.ctypes.data % 64 == 0:
+    """A C-contiguous copy at a multiple of `ALIGNMENT` bytes (the array itself where it is one already)."""
+    if array.flags.c_contiguous and array.ctypes.data % ALIGNMENT == 0:
         return array
-    raw = np.empty(array.nbytes + 64, np.uint8)
-    start = -raw.ctypes.data % 64
-    found = raw[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    found = aligned(array.shape, array.dtype)
     found[...] = array
     return found

@@ -287,12 +287,16 @@ def test_wrong_numbers_of_operands() -> None:
         ("AveragePool", {"kernel_shape": [1, 1]}),
         ("MaxPool", {"kernel_shape": [2], "pads": [-1, 0]}), ("MaxPool", {"kernel_shape": [2], "strides": [0]}),
         ("LRN", {"size": -1}), ("LpPool", {"kernel_shape": [1], "p": 0}), ("Cast", {}),
-        ("GroupNormalization", {"num_groups": 0}),
+        ("GroupNormalization", {"num_groups": 0}), ("ConvTranspose", {"output_shape": [1] * 1000}),
+        ("ConvTranspose", {"output_shape": [9, 9]}), ("ConvTranspose", {"output_shape": [-1]}),
     ],
 )  # fmt: skip
 def test_absurd_attributes(operator: str, attributes: Any) -> None:
     x = np.ones((2, 4, 5), np.float32)
-    constants = {"s": np.ones(4, np.float32), "b": np.ones(4, np.float32)} if operator == "GroupNormalization" else None
+    constants = {
+        "GroupNormalization": {"s": np.ones(4, np.float32), "b": np.ones(4, np.float32)},
+        "ConvTranspose": {"w": np.ones((4, 2, 3), np.float32)},
+    }.get(operator)
     assert codes_of(one_node(operator, {"x": x}, constants, opset=21, **attributes)) == {1108}
 
 

@@ -15,6 +15,7 @@ from tilework.frontends.onnx import external
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.importer import import_model
 from tilework.frontends.onnx.tensors import ELEMENT_TYPES, to_array
+from tilework.layout import ALIGNMENT
 
 KINDS = list(ELEMENT_TYPES.items())
 
@@ -171,14 +172,14 @@ def test_large_data_are_mapped(tmp_path: Path, offset: int) -> None:
         entry = tensor.external_data.add()
         entry.key, entry.value = key, value
     found = to_array(tensor, external.DataFolder.of(tmp_path / "model.onnx"))
-    assert found.ctypes.data % external.ALIGNMENT == 0
+    assert found.ctypes.data % ALIGNMENT == 0
     assert not found.flags.writeable
     assert found[1, 1] == 7
     assert np.count_nonzero(found) == 1
     held: Any = found
     while not isinstance(held, np.memmap) and isinstance(held, np.ndarray):
         held = cast("Any", held).base
-    assert isinstance(held, np.memmap) == (offset % external.ALIGNMENT == 0)
+    assert isinstance(held, np.memmap) == (offset % ALIGNMENT == 0)
 
 
 def test_a_file_longer_than_a_message_is_not_read(tmp_path: Path) -> None:

@@ -4,19 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.layout import ALIGNMENT, aligned
 
 if TYPE_CHECKING:
     from onnx import TensorProto
 
 Bytes: TypeAlias = "np.ndarray[Any, np.dtype[np.uint8]]"
-
-ALIGNMENT = 64
-"""Bytes to which constants are aligned, so that code can use them where they are."""
 
 MAPPED_BYTES = 1 << 26
 """Data from this size on are mapped: a copy costs more than looking pages up, and such files seldom change in place."""
@@ -87,12 +85,11 @@ def external_data(tensor: TensorProto, folder: DataFolder | None, expected: int)
 def _contents(path: Path, offset: int, size: int) -> Bytes:
     if size >= MAPPED_BYTES and offset % ALIGNMENT == 0:
         return np.memmap(path, np.uint8, "r", offset, (size,))
-    room = np.empty(size + ALIGNMENT, np.uint8)
-    start = -room.ctypes.data % ALIGNMENT
-    found = room[start : start + size]
+    found = aligned((size,), np.dtype(np.uint8))
     with path.open("rb") as file:
         file.seek(offset)
         if file.readinto(found.data) != size:
             raise EOFError
-    room.flags.writeable = found.flags.writeable = False
+    whole = cast("Bytes", found.base)
+    whole.flags.writeable = found.flags.writeable = False
     return found

@@ -115,10 +115,12 @@ def _cut(node: OnnxNode, spatial: tuple[Dim, ...], strides: tuple[int, ...], rea
     automatic = node.choice("auto_pad", "NOTSET", ("NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"))
     wanted: tuple[Dim, ...] | None = None
     if node.given("output_shape"):
-        given = node.integers("output_shape")[-rank:]
-        if len(given) != rank or any(not 0 < e < 2**31 for e in given):
-            raise NodeFault(1108, f"attribute 'output_shape' is {list(given)}; {rank} positive entries are needed")
-        wanted = tuple(map(dim, given))
+        given = node.integers("output_shape")
+        # exporters of old give the whole shape
+        if len(given) not in (rank, rank + 2) or any(not 0 < e < 2**31 for e in given):
+            listed = f"{list(given[:8])}{'...' * (len(given) > 8)}"
+            raise NodeFault(1108, f"attribute 'output_shape' is {listed}; {rank} positive entries are needed")
+        wanted = tuple(map(dim, given[-rank:]))
     elif automatic in ("SAME_UPPER", "SAME_LOWER"):
         wanted = tuple(extent * stride for extent, stride in zip(spatial, strides, strict=True))
     if wanted is None:
