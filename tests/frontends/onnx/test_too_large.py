@@ -121,6 +121,15 @@ def test_an_attribute_that_counts_what_is_not_there() -> None:
             assert codes_of(model([scan], {"x": (np.float32, [1, 3])}, ["y"], opset=opset)) == {1117}
 
 
+@pytest.mark.parametrize(("scale", "expected"), [(1e38, 1124), (np.inf, 1119), (np.nan, 1119)])
+def test_a_scale_beyond_numbers(scale: float, expected: int) -> None:
+    x = np.ones((1, 4), np.float32)
+    scales = np.array([1, scale], np.float32)
+    ((code, text),) = faults_of(one_node("Resize", {"x": x}, {"scales": scales}, order=["x", "", "scales"]))
+    assert code == expected
+    assert "the_node" in text
+
+
 def test_memory_that_is_not_there_is_the_nodes_fault(monkeypatch: pytest.MonkeyPatch) -> None:
     """Also where the import of an operator asks for it that checks no size."""
 

@@ -135,11 +135,15 @@ def _scaled_targets(node: OnnxNode, value: Value, places: list[int], scales: Arr
         raise NodeFault(1119, f"{len(scales)} scales for {len(places)} dimensions")
     found: list[_Target] = []
     for place, given in zip(places, np.asarray(scales, np.float32), strict=True):
-        if not given > 0:
-            raise NodeFault(1119, f"a scale is {given}, it must be positive")
+        if not 0 < given < np.inf:
+            raise NodeFault(1119, f"a scale is {given}, it must be positive and finite")
         own, ratio = value.tensor.shape[place], _ratio(given)
         if own.is_constant:
-            scaled = dim(int(given * np.float32(own.constant)))
+            with np.errstate(over="ignore"):
+                extent = given * np.float32(own.constant)
+            if np.isinf(extent):
+                raise NodeFault(1124, f"dimension {place} of {value.type} scaled by {given}")
+            scaled = dim(int(extent))
         else:
             scaled = node.symbols.simplify(own * ratio.numerator // ratio.denominator)
         exact = own * ratio.numerator == scaled * ratio.denominator
