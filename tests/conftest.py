@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,6 +12,9 @@ from hypothesis import HealthCheck, settings
 settings.register_profile("default", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.register_profile("fuzz", settings.get_profile("default"), max_examples=5000, print_blob=True)
 settings.load_profile("default")
+
+# tests compile what they test, here and in the processes they start
+os.environ["TILEWORK_CACHE"] = "off"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

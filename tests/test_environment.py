@@ -75,7 +75,7 @@ def test_slips_of_the_pen_are_told() -> None:
 def test_every_variable_has_the_prefix_and_its_words() -> None:
     for name, variable in VARIABLES.items():
         assert name == variable.name
-        assert name.startswith(environment.PREFIX)
+        assert name.startswith((environment.PREFIX, "XDG_"))
         assert variable.kind
         assert variable.meaning.endswith(".")
 

@@ -60,10 +60,17 @@ def _positive(text: str) -> int:
     return int(text)
 
 
+def _switch(text: str) -> bool:
+    if text.lower() not in ("on", "off", "1", "0"):
+        raise ValueError(text)
+    return text.lower() in ("on", "1")
+
+
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 
 
-def _bytes(text: str) -> int:
+def byte_count(text: str) -> int:
+    """Read a number of bytes such as `200M`; raises `ValueError`."""
     found = re.fullmatch(r"([0-9]{1,18})\s*([KMGT]?)(?:i?B)?", text, re.IGNORECASE)
     if not found or int(found[1]) < 1:
         raise ValueError(text)
@@ -90,13 +97,41 @@ MEMORY_LIMIT = Variable(
     "a number of bytes, 1 or more, with K, M, G or T where wanted (powers of 1024)",
     "The most bytes that one arena or output of a call may take, where the context's options give no limit; otherwise "
     "what the machine has.",
-    _bytes,
+    byte_count,
 )
 
 MODELS = Variable(
     "TILEWORK_MODELS",
     "a folder",
     "Where the demonstration, the suites and the benchmarks keep the models they fetch.",
+    Path,
+)
+
+CACHE = Variable(
+    "TILEWORK_CACHE",
+    "on or off",
+    "Whether compiled code is kept on disk and found again (on).",
+    _switch,
+)
+
+CACHE_DIR = Variable(
+    "TILEWORK_CACHE_DIR",
+    "a folder",
+    "Where compiled code is kept; otherwise tilework/code in XDG_CACHE_HOME or ~/.cache.",
+    Path,
+)
+
+CACHE_LIMIT = Variable(
+    "TILEWORK_CACHE_LIMIT",
+    "a number of bytes, 1 or more, with K, M, G or T where wanted (powers of 1024)",
+    "The most bytes that are kept; what was used longest ago goes first (1G).",
+    byte_count,
+)
+
+XDG_CACHE_HOME = Variable(
+    "XDG_CACHE_HOME",
+    "a folder",
+    "Where programs keep what can be made again (the base directories of freedesktop.org).",
     Path,
 )
 
@@ -109,6 +144,7 @@ TRACE = Variable(
 )
 
 VARIABLES: Mapping[str, Variable[object]] = {
-    variable.name: variable for variable in (NUM_THREADS, MACHINE, MEMORY_LIMIT, TRACE, MODELS)
+    variable.name: variable
+    for variable in (NUM_THREADS, MACHINE, MEMORY_LIMIT, CACHE, CACHE_DIR, CACHE_LIMIT, XDG_CACHE_HOME, TRACE, MODELS)
 }
 """Every variable by its name; the documentation lists them from here."""

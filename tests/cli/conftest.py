@@ -35,7 +35,13 @@ MakeModel = Callable[..., Path]
 @pytest.fixture
 def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command line with these words, free of what the environment says."""
-    for name in ("TILEWORK_MACHINE", "TILEWORK_TRACE", "TILEWORK_NUM_THREADS", "TILEWORK_MEMORY_LIMIT"):
+    for name in (
+        "TILEWORK_MACHINE",
+        "TILEWORK_TRACE",
+        "TILEWORK_NUM_THREADS",
+        "TILEWORK_MEMORY_LIMIT",
+        "TILEWORK_CACHE_LIMIT",
+    ):
         monkeypatch.delenv(name, raising=False)
 
     def call(*words: str | Path) -> Done:

@@ -12,6 +12,7 @@ from tilework import environment
 from tilework.codegen.cpu.jit import Jit
 from tilework.errors import UsageError
 from tilework.runtime.forks import in_child
+from tilework.runtime.kept_objects import kept_objects
 from tilework.runtime.memory import BlockAllocator, BlockPool
 from tilework.runtime.native import NativeGate
 from tilework.runtime.pool import ThreadPool
@@ -73,6 +74,8 @@ class Context:
         if limit is None:
             limit = environment.read(environment.MEMORY_LIMIT)
         self._blocks = BlockPool(self.options.keep_bytes, limit)
+        self.objects = kept_objects()
+        """Objects on disk; None where none are kept. Its `store` counts what was found there."""
         self._jit: Jit | None = None
         self._pool: ThreadPool | None = None
         self._native: NativeGate | None = None
@@ -85,7 +88,7 @@ class Context:
     def jit(self) -> Jit:
         """The JIT container. Raises `UsageError` 1752 after closing, as all parts do."""
         if self._jit is None or self._closed:
-            self._jit = self._make(lambda: self._jit, Jit)
+            self._jit = self._make(lambda: self._jit, lambda: Jit(store=self.objects))
         return self._jit
 
     @property

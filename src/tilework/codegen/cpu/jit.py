@@ -14,7 +14,7 @@ import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from tilework.codegen.cpu.objects import CompileTarget, architecture, check_text, symbol_table
 from tilework.errors import CodegenError
@@ -114,6 +114,14 @@ class LoadedCode:
         self._uses = ()
 
 
+class ObjectStore(Protocol):
+    """Where objects are kept from one process to the next."""
+
+    def object_of(self, text: str, target: CompileTarget, make: Callable[[], bytes]) -> bytes:
+        """The object of LLVM text for a target: one that was kept, or what `make` gives, which is kept."""
+        ...
+
+
 class Jit:
     """One LLVM just-in-time linker and everything that was loaded through it.
 
@@ -121,7 +129,8 @@ class Jit:
     thread compiles or links; a child can compile and load, and addresses stay valid in it.
     """
 
-    def __init__(self, target: CompileTarget | None = None) -> None:
+    def __init__(self, target: CompileTarget | None = None, store: ObjectStore | None = None) -> None:
+        self._store = store
         self.target: CompileTarget = target if target is not None else host_target()
         self._linker: list[Any] = []  # one, once something was loaded
         self._generators: dict[tuple[str, str, str], TargetMachine] = {}
@@ -133,7 +142,11 @@ class Jit:
     def compile_object(self, text: str, target: CompileTarget | None = None) -> bytes:
         """Object code of `text` for `target` (by default this process's machine); raises as `compile_object`."""
         chosen = target if target is not None else self.target
-        return _emit(text, chosen, _object_bytes, self._generators)
+
+        def make() -> bytes:
+            return _emit(text, chosen, _object_bytes, self._generators)
+
+        return make() if self._store is None else self._store.object_of(text, chosen, make)
 
     def emit_assembly(self, text: str, target: CompileTarget | None = None) -> str:
         """Assembly of `text` for `target` (by default this process's machine)."""
