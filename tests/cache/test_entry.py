@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilework.cache.entry import FORMAT, MAGIC, DamagedError, Entry, decoded
+from tilework.cache.entry import ALIGNMENT, BLOCK, FORMAT, MAGIC, DamagedError, Entry, checksum, decoded
 from tilework.cache.keys import LONGEST, Key, key_of
 
 PARTS = {"text": "define\nvoid", "cpu": "znver3", "features": "+avx2"}
@@ -68,17 +68,27 @@ def test_every_shorter_or_longer_file_is_seen() -> None:
      b'{"kind":"a","parts":[],"sections":[["s",-1]]}', b'{"kind":"a","parts":[],"sections":[["s",9]]}', b"\xff"],
 )  # fmt: skip
 def test_heads_that_make_no_sense_are_refused_though_their_checksum_is_right(head: bytes) -> None:
-    import hashlib
-
     body = MAGIC + FORMAT.to_bytes(4, "little") + len(head).to_bytes(4, "little") + head
     with pytest.raises(DamagedError):
-        decoded(body + hashlib.sha256(body).digest())
+        decoded(body + checksum(body))
 
 
 def test_another_format_is_refused() -> None:
-    import hashlib
-
     raw = bytearray(ENTRY.encoded()[:-32])
     raw[8] += 1
     with pytest.raises(DamagedError, match="format"):
-        decoded(bytes(raw) + hashlib.sha256(raw).digest())
+        decoded(bytes(raw) + checksum(bytes(raw)))
+
+
+def test_sections_are_aligned_and_may_be_larger_than_a_block() -> None:
+    rng = np.random.default_rng(1)
+    contents = {str(size): rng.bytes(size) for size in (0, 1, 63, 64, 65, BLOCK, 2 * BLOCK + 17, 3)}
+    entry = Entry(key_of("large", {}), contents)
+    raw = entry.encoded()
+    assert decoded(raw) == entry
+    assert all(raw.index(content) % ALIGNMENT == 0 for content in contents.values() if len(content) > 60)
+    for at in (BLOCK - 1, BLOCK, 2 * BLOCK + 5, len(raw) - 33):
+        other = bytearray(raw)
+        other[at] ^= 1
+        with pytest.raises(DamagedError):
+            decoded(bytes(other))

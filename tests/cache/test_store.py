@@ -134,6 +134,7 @@ def test_a_folder_of_another_user_is_left_alone(tmp_path: Path) -> None:
 
 def test_a_folder_that_cannot_be_written_is_read(store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
     store.put(key("a"), sections("a"))
+
     def no(path: Path, mode: int) -> bool:
         del path, mode
         return False

@@ -4,8 +4,8 @@
     4 bytes   version of this format, little endian
     4 bytes   bytes of the head, little endian
     head      JSON: {"kind", "parts": [[name, text]...], "sections": [[name, bytes]...]}
-    sections  one after another
-    32 bytes  SHA-256 of everything before
+    sections  each begins at a multiple of 64 bytes, so that arrays can be used where a file is mapped
+    32 bytes  SHA-256 of the SHA-256 of every block (1 MiB) of everything before, so that threads can share the work
 
 Nothing here is executed or unpickled: a reader gets bytes that somebody wrote whole, or a reason why not.
 """
@@ -22,6 +22,8 @@ from tilework.cache.keys import Key
 
 MAGIC = b"TILEWORK"
 FORMAT = 1
+ALIGNMENT = 64
+BLOCK = 1 << 20
 _FIXED = len(MAGIC) + 8
 _CHECKSUM = 32
 
@@ -46,8 +48,19 @@ class Entry:
         }
         text = json.dumps(head, separators=(",", ":"), sort_keys=True).encode()
         numbers = FORMAT.to_bytes(4, "little") + len(text).to_bytes(4, "little")
-        body = b"".join((MAGIC, numbers, text, *self.sections.values()))
-        return body + hashlib.sha256(body).digest()
+        pieces = [MAGIC + numbers + text]
+        for content in self.sections.values():
+            # what stands before begins at a multiple of the alignment itself
+            pieces += [bytes(-len(pieces[-1]) % ALIGNMENT), content]
+        body = b"".join(pieces)
+        return body + checksum(body)
+
+
+def checksum(body: bytes | memoryview) -> bytes:
+    """SHA-256 of the digests of every block."""
+    whole = memoryview(body)
+    blocks = [whole[at : at + BLOCK] for at in range(0, len(whole), BLOCK)]
+    return hashlib.sha256(b"".join(hashlib.sha256(block).digest() for block in blocks)).digest()
 
 
 def decoded(raw: bytes) -> Entry:
@@ -55,7 +68,7 @@ def decoded(raw: bytes) -> Entry:
     if len(raw) < _FIXED + _CHECKSUM or not raw.startswith(MAGIC):
         raise DamagedError("it is no entry")
     body = memoryview(raw)[:-_CHECKSUM]
-    if hashlib.sha256(body).digest() != raw[-_CHECKSUM:]:
+    if checksum(body) != raw[-_CHECKSUM:]:
         raise DamagedError("its checksum is wrong")
     version, size = (int.from_bytes(raw[at : at + 4], "little") for at in (len(MAGIC), len(MAGIC) + 4))
     if version != FORMAT:
@@ -66,11 +79,14 @@ def decoded(raw: bytes) -> Entry:
         lengths = [(str(name), int(length)) for name, length in head["sections"]]
     except (ValueError, KeyError, TypeError):
         raise DamagedError("its head cannot be read") from None
-    at = _FIXED + size
-    if min((length for _, length in lengths), default=0) < 0 or at + sum(length for _, length in lengths) != len(body):
-        raise DamagedError("its sections do not fill it")
+    end = _FIXED + size
     sections: dict[str, bytes] = {}
     for name, length in lengths:
-        sections[name] = bytes(body[at : at + length])
-        at += length
+        start = end + -end % ALIGNMENT
+        end = start + length
+        if length < 0 or end > len(body):
+            raise DamagedError("its sections do not fill it")
+        sections[name] = bytes(body[start:end])
+    if end != len(body):
+        raise DamagedError("its sections do not fill it")
     return Entry(key, sections)
