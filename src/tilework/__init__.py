@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from tilework.report.build import report
     from tilework.runtime.context import Context, ContextOptions
     from tilework.runtime.executable import Executable
+    from tilework.runtime.package import load
     from tilework.schedule.schedule import Schedule
     from tilework.tuning.measure.measurer import measure
 
@@ -30,6 +31,7 @@ __all__ = [
     "build",
     "compile",
     "compute",
+    "load",
     "measure",
     "report",
 ]
@@ -43,6 +45,7 @@ _HOMES = {
     "build": "tilework.compiler.build",
     "compile": "tilework.frontends.compile",
     "compute": "tilework.compute",
+    "load": "tilework.runtime.package",
     "measure": "tilework.tuning.measure.measurer",
     "report": "tilework.report.build",
 }

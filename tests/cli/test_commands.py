@@ -12,6 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from tests.cli.conftest import MakeModel, Run
@@ -68,6 +69,35 @@ def test_compile_refuses(run: Run, model: Path, words: list[str]) -> None:
     done = run("compile", model, *words, "--json")
     assert done.code == 2
     assert done.json["error"]["code"] in ("TW1002", "TW1620")
+
+
+def test_a_package_is_written_and_run(run: Run, model: Path, tmp_path: Path, saved: Any) -> None:
+    file = tmp_path / "m.tilework"
+    told = run("compile", model, "-o", file, "--json").json
+    assert told == {"file": str(file), "bytes": file.stat().st_size}
+    array = np.arange(6, dtype=np.float32).reshape(2, 3)
+    given = ("--input", f"a={saved('a.npy', array)}", "--input", f"b={saved('b.npy', array * 10)}")
+    results: list[Any] = []
+    for subject in (model, file):
+        done = run("run", subject, *given, "--save", tmp_path / "out.npz")
+        assert (done.code, done.err) == (0, "")
+        results.append(np.load(tmp_path / "out.npz")["y"])
+    np.testing.assert_array_equal(results[0], array * 11)
+    np.testing.assert_array_equal(results[1], results[0])
+    assert run("run", file, "--json").json["random_inputs"] == ["a", "b"]
+    assert "TW1002" in run("run", file, "--shape", "a=1x3").err
+    assert "TW1002" in run("run", file, "--machine", "x86-64-v3").err
+    assert "TW1001" in run("run", file, "--input", "c=x.npy").err
+
+
+def test_packages_that_cannot_be_written_or_read(run: Run, model: Path, tmp_path: Path) -> None:
+    assert run("compile", model, "-o", tmp_path).code == 1
+    assert "TW1901" in run("compile", model, "-o", tmp_path / "none" / "m.tilework").err
+    assert run("compile", model, "-o", tmp_path / "m.tilework", "--machine", "aarch64").code == 4
+    assert not (tmp_path / "m.tilework").exists()
+    done = run("run", tmp_path / "m.tilework")
+    assert done.code == 3
+    assert "TW1903" in done.err
 
 
 # -- explain -----------------------------------------------------------------------------------------------------------

@@ -37,7 +37,7 @@ class Entry:
     """A key and what belongs to it."""
 
     key: Key
-    sections: Mapping[str, bytes]
+    sections: Mapping[str, bytes | memoryview]
 
     def encoded(self) -> bytes:
         """The bytes of the file."""
@@ -48,7 +48,7 @@ class Entry:
         }
         text = json.dumps(head, separators=(",", ":"), sort_keys=True).encode()
         numbers = FORMAT.to_bytes(4, "little") + len(text).to_bytes(4, "little")
-        pieces = [MAGIC + numbers + text]
+        pieces: list[bytes | memoryview] = [MAGIC + numbers + text]
         for content in self.sections.values():
             # what stands before begins at a multiple of the alignment itself
             pieces += [bytes(-len(pieces[-1]) % ALIGNMENT), content]
@@ -63,9 +63,11 @@ def checksum(body: bytes | memoryview) -> bytes:
     return hashlib.sha256(b"".join(hashlib.sha256(block).digest() for block in blocks)).digest()
 
 
-def decoded(raw: bytes) -> Entry:
-    """The entry that bytes are; raises `DamagedError` where they are none, or not those that were written."""
-    if len(raw) < _FIXED + _CHECKSUM or not raw.startswith(MAGIC):
+def decoded(raw: bytes | memoryview) -> Entry:
+    """The entry that bytes are, its sections being parts of them; raises `DamagedError` where they are none, or not
+    those that were written.
+    """
+    if len(raw) < _FIXED + _CHECKSUM or raw[: len(MAGIC)] != MAGIC:
         raise DamagedError("it is no entry")
     body = memoryview(raw)[:-_CHECKSUM]
     if checksum(body) != raw[-_CHECKSUM:]:
@@ -80,13 +82,13 @@ def decoded(raw: bytes) -> Entry:
     except (ValueError, KeyError, TypeError):
         raise DamagedError("its head cannot be read") from None
     end = _FIXED + size
-    sections: dict[str, bytes] = {}
+    sections: dict[str, bytes | memoryview] = {}
     for name, length in lengths:
         start = end + -end % ALIGNMENT
         end = start + length
         if length < 0 or end > len(body):
             raise DamagedError("its sections do not fill it")
-        sections[name] = bytes(body[start:end])
+        sections[name] = body[start:end]
     if end != len(body):
         raise DamagedError("its sections do not fill it")
     return Entry(key, sections)

@@ -94,7 +94,7 @@ class Store:
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # the time of its last use: what goes first when the folder is full
-        return found.sections
+        return {name: bytes(content) for name, content in found.sections.items()}
 
     def put(self, key: Key, sections: Mapping[str, bytes]) -> bool:
         """Keep an entry; False (counted, with no file left) where that cannot be done."""

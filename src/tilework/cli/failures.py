@@ -27,7 +27,7 @@ from tilework.errors import (
 )
 
 _NO_OUTPUT = frozenset((errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EPIPE))
-_FILE_NOT_READ = 1902
+_FILES_NOT_READ = frozenset((1902, 1903, 1904))
 
 
 def say(text: str) -> None:
@@ -48,7 +48,7 @@ def exit_code(error: TileworkError) -> int:
         case FrontendError() | CallError():
             return WRONG_INPUT
         case FileFormatError():
-            return WRONG_INPUT if error.code == _FILE_NOT_READ else BROKEN_OUTPUT
+            return WRONG_INPUT if error.code in _FILES_NOT_READ else BROKEN_OUTPUT
         case _:
             return NOT_COMPILED
 

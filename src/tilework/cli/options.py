@@ -14,7 +14,7 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 
 def model(command: Command) -> Command:
-    """MODEL: the path of an ONNX file."""
+    """MODEL: the path of an ONNX file (or, where a command says so, of a package)."""
     return click.argument("model", type=click.Path(path_type=Path))(command)
 
 

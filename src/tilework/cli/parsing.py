@@ -14,6 +14,7 @@ from tilework.dims import dim, symbol_bounds
 from tilework.errors import FileFormatError, OutOfMemoryError, UsageError
 from tilework.graph.graph import Graph
 from tilework.graph.types import TensorType
+from tilework.plan.plan import Plan
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 
@@ -44,13 +45,13 @@ def input_paths(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def input_files(given: Iterable[tuple[str, ...]], graph: Graph) -> dict[str, Array]:
+def input_files(given: Iterable[tuple[str, ...]], graph: Graph | Plan) -> dict[str, Array]:
     """The arrays of `input_paths`, read without unpickling anything.
 
     Raises `UsageError` 1001 for an input that the graph does not have, 1002 for one given twice, and `FileFormatError`
     1902 for a file that cannot be read.
     """
-    types = {value.name: value.type for value in graph.inputs}
+    types: dict[str, object] = {value.name: value.type for value in graph.inputs}
     found: dict[str, Array] = {}
     for parts in given:
         cuts = range(1, len(parts))
@@ -85,7 +86,7 @@ def _as_stored(array: Array, kind: TensorType) -> Array:
     return array.view(kind.dtype.numpy) if array.dtype.itemsize == kind.dtype.itemsize else array
 
 
-def random_inputs(graph: Graph, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
+def random_inputs(graph: Graph | Plan, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
     """The given inputs, and random ones for the rest: free dimensions that no given input fixes are 1.
 
     Floating types are standard normal, integers are 0 or 1 (valid wherever they are used as an index). Raises
@@ -111,13 +112,13 @@ def random_inputs(graph: Graph, given: Mapping[str, Array], seed: int) -> dict[s
         if not isinstance(value.type, TensorType):
             text = f"no random {value.name!r} can be made: it is {value.type}"
             raise UsageError(1002, text, where="--input", hint="give it, or call the model from Python")
-        shape = tuple(int(d.evaluate(values)) for d in value.tensor.shape)
+        shape = tuple(int(d.evaluate(values)) for d in value.type.shape)
         if min(shape, default=0) < 0:
             raise UsageError(
                 1002, f"input {value.name} would have the shape {shape}", where=value.name,
                 hint=f"give --shape {value.name}=... or --input {value.name}=FILE.npy",
             )  # fmt: skip
-        found[value.name] = _random(rng, value.name, shape, value.tensor)
+        found[value.name] = _random(rng, value.name, shape, value.type)
     return found
 
 

@@ -45,6 +45,7 @@ from tilework.plan.plan import Plan
 from tilework.runtime.boxed import BoxedExecutable
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
+from tilework.runtime.package import Parts
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -208,7 +209,11 @@ def compile_graph(
         black_boxes=() if around is None else explanations(around),
     )
     work = sum(((r.flops or Dim()) + (r.bytes or Dim()) for r in explanation.regions), Dim())
-    make = Executable if around is None else partial(BoxedExecutable, around=around)
+    parts = Parts(
+        tuple(objects), target if target is not None else machine_named("host"), DRIVER, tuple(kernels), work,
+        chosen.memory_limit,
+    )  # fmt: skip
+    make = partial(Executable, parts=parts) if around is None else partial(BoxedExecutable, around=around)
     return make(
         done.plan, code, code[DRIVER], constants, owner, explanation, work=work, memory_limit=chosen.memory_limit,
         step_entries={name: code[name] for name in kernels},

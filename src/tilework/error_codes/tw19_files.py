@@ -17,4 +17,19 @@ CODES: Mapping[int, CodeInfo] = {
         "A file of input data does not exist or does not hold what it should.",
         "Give the path of a readable file; `numpy.save` writes `.npy` files.",
     ),
+    1903: CodeInfo(
+        "package not read",
+        "A `.tilework` file cannot be read, is damaged, is none, or was written by another version.",
+        "Write it again: `Executable.save`, or `tilework compile MODEL -o FILE.tilework`.",
+    ),
+    1904: CodeInfo(
+        "package not trusted",
+        "A `.tilework` file holds machine code, and somebody else owns it or may write it.",
+        "Make it yours alone (`chown`, `chmod go-w`) if you know where it comes from; else write it again.",
+    ),
+    1905: CodeInfo(
+        "not to be saved",
+        "An executable runs something that no file can hold, such as Python functions.",
+        "Compile the model where it runs.",
+    ),
 }

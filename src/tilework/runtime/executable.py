@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Mapping, Sequence
-from typing import Any, NoReturn
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -13,7 +15,7 @@ from tilework.codegen.cpu.frame_layout import FrameLayout, frame_layout
 from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim, total
 from tilework.error_codes import CODES
-from tilework.errors import CallError, CodegenError, OutOfMemoryError, RunError, TileworkError
+from tilework.errors import CallError, CodegenError, FileFormatError, OutOfMemoryError, RunError, TileworkError
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
@@ -26,6 +28,9 @@ from tilework.runtime.memory import Block
 from tilework.runtime.ports import CoreResult, Port, StepTime
 from tilework.runtime.shapes import dim_function, shape_function
 from tilework.runtime.variants import ShapeVariants, shapes_of
+
+if TYPE_CHECKING:
+    from tilework.runtime.package import Parts
 
 HOLD_LOCK_BELOW = 20_000
 """Operations plus bytes of a call below which the interpreter's lock is kept: handing it over would take longer."""
@@ -66,6 +71,7 @@ class Executable:
         work: Dim | None = None,
         memory_limit: int | None = None,
         step_entries: Mapping[str, int] | None = None,
+        parts: Parts | None = None,
     ) -> None:
         """Used by the compiler and by package loading.
 
@@ -79,6 +85,7 @@ class Executable:
             work: operations plus bytes of a call, in the plan's symbols.
             memory_limit: bytes that a call's arena and outputs may take together.
             step_entries: addresses of the kernels by name, for step-by-step execution.
+            parts: what `save` writes beside the plan; None where it cannot.
 
         Raises:
             CodegenError: 1651, a plan of several segments or arenas.
@@ -94,6 +101,7 @@ class Executable:
         self._explanation = explanation
         self._memory_limit = memory_limit
         self._step_entries = dict(step_entries or {})
+        self._parts = parts
         self._layout: FrameLayout = frame_layout(plan)
         self._gate = Gate(_gate_spec(plan, self._layout), context.native, context.blocks)
         slots = self._layout.symbols
@@ -248,6 +256,18 @@ class Executable:
         return outputs, tuple(times)
 
     # -- what it is ----------------------------------------------------------------------------------------------------
+    def save(self, path: str | os.PathLike[str]) -> None:
+        """Write a `.tilework` file, whole or not at all; `tilework.load` reads it.
+
+        Raises:
+            FileFormatError: 1901, the file cannot be written; 1905, the executable runs what no file can hold.
+        """
+        from tilework.runtime.package import save_package
+
+        if self._parts is None:
+            raise FileFormatError(1905, "it was built from a schedule, or has black boxes around it", where=str(path))
+        save_package(Path(path), self._plan, self._constants, self._explanation, self._parts)
+
     def explain(self) -> Explanation:
         """What was decided for each region, and what it cost."""
         return self._explanation

@@ -28,15 +28,16 @@ def stats(as_json: bool) -> None:
     """Where the folder is, whether it can be used, and how much is in it."""
     store = _store()
     every = store.entries()
+    size = sum(kept.bytes for kept in every)
     found = {
         "folder": str(store.place), "reads": store.access.reads, "writes": store.access.writes,
-        "entries": len(every), "bytes": sum(kept.bytes for kept in every), "limit": store.limit,
+        "entries": len(every), "bytes": size, "limit": store.limit,
         "set_aside": store.set_aside, "notice": store.access.notice,
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(found))
         return
-    click.echo(f"{store.place}: {len(every)} entries, {in_words(found['bytes'])} of {in_words(store.limit)}")
+    click.echo(f"{store.place}: {len(every)} entries, {in_words(size)} of {in_words(store.limit)}")
     if store.set_aside:
         click.echo(f"{store.set_aside} damaged entries were set aside in {store.place / 'bad'}")
     if store.access.notice:

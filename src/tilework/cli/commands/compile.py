@@ -11,8 +11,13 @@ import click
 from tilework.cli import options
 from tilework.cli.parsing import shapes
 from tilework.cli.progress import working
+from tilework.cli.sizes import in_words
+from tilework.cli.writing import check_folder
+from tilework.errors import FileFormatError
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from tilework.compiler.compile import Compiled
     from tilework.numerics import Level
 
@@ -23,15 +28,26 @@ if TYPE_CHECKING:
     "--emit", type=click.Choice(["graph", "loops", "llvm", "asm", "plan"]), default="plan", show_default=True,
     help="The stage to print.",
 )  # fmt: skip
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), default=None, metavar="FILE.tilework",
+    help="Write a package that `tilework run` and `tilework.load` take, instead of printing a stage.",
+)  # fmt: skip
 @options.shape
 @options.machine
 @options.numerics
 @options.as_json
 def command(
-    model: Path, emit: str, fixed: tuple[str, ...], machine: str | None, numerics: Level, as_json: bool
-) -> None:
-    """Compile MODEL (an ONNX file) and print one stage of it. Nothing is run, so any machine will do."""
+    model: Path, emit: str, output: Path | None, fixed: tuple[str, ...], machine: str | None, numerics: Level,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Compile MODEL (an ONNX file) and print one stage of it, or write it to a file.
+
+    Nothing is run, so any machine will do for a stage; a file is written for machines whose code this processor runs.
+    """
     given = shapes(fixed)
+    if output is not None:
+        _write(model, output, given, machine, numerics, as_json)
+        return
     with working(f"compiling {model}"):
         from tilework.frontends.compile import lower  # pulls in LLVM; `--help` should not wait for it
 
@@ -45,6 +61,23 @@ def command(
         if emit == "loops":
             click.echo(f"# {name}")
         click.echo(text)
+
+
+def _write(
+    model: Path, output: Path, fixed: Mapping[str, tuple[int, ...]], machine: str | None, numerics: Level, as_json: bool
+) -> None:
+    check_folder(output)
+    with working(f"compiling {model}"):
+        from tilework.frontends.compile import compile as compile_model
+        from tilework.runtime.executable import Executable
+
+        done = compile_model(model, shapes=fixed, numerics=numerics, machine=machine)
+        if not isinstance(done, Executable):
+            text = "it is compiled for the shapes of each call, so no file can hold it"
+            raise FileFormatError(1905, text, where=str(model), hint="fix its shapes with --shape")
+        done.save(output)
+    size = output.stat().st_size
+    click.echo(json.dumps({"file": str(output), "bytes": size}) if as_json else f"{output}: {in_words(size)}")
 
 
 def stage(done: Compiled, emit: str) -> list[tuple[str, str]]:

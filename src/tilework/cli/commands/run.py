@@ -18,10 +18,15 @@ from tilework.errors import UsageError
 from tilework.graph.types import OpaqueType
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
+    from tilework.graph.graph import Graph
     from tilework.numerics import Level
+    from tilework.runtime.context import Context
     from tilework.runtime.executable import Executable
+
+SUFFIX = ".tilework"
+"""How the name of a package ends."""
 
 
 @click.command("run")
@@ -53,47 +58,68 @@ def command(
 ) -> None:
     """Compile MODEL (an ONNX file), run it, and say how long that took: compiling, the first call, a second one.
 
-    Dimensions that neither --shape nor --input gives are 1.
+    A .tilework file is loaded instead of being compiled. Dimensions that neither --shape nor --input gives are 1.
     """
     if seed < 0:
         raise UsageError(1002, f"--seed {seed}: it must not be negative", where="--seed")
     paths, given_shapes = input_paths(inputs), shapes(fixed)
     if save is not None:
         check_folder(save)
+    if model.suffix == SUFFIX and (given_shapes or machine is not None):
+        text = f"{model} is compiled already: --shape and --machine belong to the compilation"
+        raise UsageError(1002, text, where="--shape" if given_shapes else "--machine")
     with working(f"reading {model}"):
-        from tilework.compiler.compile import compile_graph  # these pull in LLVM; `--help` should not wait for it
-        from tilework.frontends.compile import black_boxes, load_graph
-        from tilework.frontends.compile import options as compile_options
-        from tilework.runtime.context import Context, ContextOptions
+        from tilework.runtime.context import Context, ContextOptions  # pulls in LLVM; `--help` should not wait for it
 
         settings = ContextOptions(threads=threads)
-        chosen = compile_options(numerics, machine)
-        graph = load_graph(model, given_shapes)
-        given = input_files(paths, graph)
-        arrays = random_inputs(graph, given, seed)
-        arguments = [arrays[value.name] for value in graph.inputs]
+        make, graph = _packaged(model) if model.suffix == SUFFIX else _source(model, given_shapes, numerics, machine)
     with Context(settings) as context:
         start = time.perf_counter()
         with working(f"compiling {model}"):
-            executable = compile_graph(graph, chosen, context, black_boxes(graph))
+            executable = make(context)
         compiled = time.perf_counter()
+        inner = graph if graph is not None else executable.plan
+        given = input_files(paths, inner)
+        arrays = random_inputs(inner, given, seed)
+        arguments = [arrays[value.name] for value in inner.inputs]
+        called = time.perf_counter()
         with working(f"running {model}"):
             results = executable(*arguments)
             first = time.perf_counter()
             executable(*arguments)
             again = time.perf_counter()
         times = {
-            "compile_ms": (compiled - start) * 1e3, "first_call_ms": (first - compiled) * 1e3,
+            "compile_ms": (compiled - start) * 1e3, "first_call_ms": (first - called) * 1e3,
             "second_call_ms": (again - first) * 1e3,
         }  # fmt: skip
         named = dict(zip((output.name for output in executable.outputs), results, strict=True))
         if save is not None:
             save_arrays(save, named)
-        random = [value.name for value in graph.inputs if value.name not in given]
+        random = [value.name for value in inner.inputs if value.name not in given]
         if as_json:
             _print_json(executable, named, random, times)
         else:
             _print_text(named, random, seed, times)
+
+
+def _source(
+    model: Path, fixed: Mapping[str, tuple[int, ...]], numerics: Level, machine: str | None
+) -> tuple[Callable[[Context], Executable], Graph]:
+    """How an ONNX file is compiled, and its graph."""
+    from tilework.compiler.compile import compile_graph
+    from tilework.frontends.compile import black_boxes, load_graph
+    from tilework.frontends.compile import options as compile_options
+
+    chosen = compile_options(numerics, machine)
+    graph = load_graph(model, fixed)
+    return lambda context: compile_graph(graph, chosen, context, black_boxes(graph)), graph
+
+
+def _packaged(model: Path) -> tuple[Callable[[Context], Executable], None]:
+    """How a package is loaded; what it takes is known afterwards."""
+    from tilework.runtime.package import load
+
+    return lambda context: load(model, context=context), None
 
 
 def _print_json(
