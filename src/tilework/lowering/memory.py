@@ -159,7 +159,9 @@ class Memory:
             chunk = builder.op("sext", "i64", self.state.function.chunk)
             whole = self.indices.value(self.state.workspaces[name].strides[0])
             pointer = builder.pure("offset", "ptr", 0, (pointer, builder.mul(chunk, whole)), size)
-        for _, part in self.indices.by_depth(found.terms):
+        for number, (_, part) in enumerate(self.indices.by_depth(found.terms)):
+            if number:
+                pointer = builder.pure("row", "ptr", 0, (pointer,))
             pointer = builder.pure("offset", "ptr", 0, (pointer, part), size)
         constant = found.constant + shift
         return builder.pure("offset", "ptr", 0, (pointer, builder.integer(constant)), size) if constant else pointer

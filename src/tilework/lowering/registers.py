@@ -82,6 +82,7 @@ OPERATIONS: dict[str, str] = {
     "zeros": "the address of 512 readable zero bytes",
     "stack": "the address of extra bytes that live while the function runs, aligned to 64",
     "offset": "address plus index times extra bytes",
+    "row": "the same address, where a row starts: how it came about does not matter to what is added to it",
     "load store": "extra: (alignment, buffer, streaming); store: value, address",
     "masked_load masked_store": "address, mask and value, address, mask; lanes off are neither read nor written",
     "gather scatter": "base, indices, mask; value, base, indices, mask; extra: (element bytes, buffer)",

@@ -54,7 +54,7 @@ class Printer(MemoryText):
             "icmp": self._compare, "fcmp": self._compare, "select": self._select, "fneg": self._negate,
             "fptosi": self._saturate, "fptoui": self._saturate, "any": self._any, "splat": self._splat,
             "insert": self._insert, "extract": self._extract, "shuffle": self._shuffle, "argument": self.argument,
-            "zeros": self.zeros, "stack": self.stack, "offset": self.offset, "load": self.load,
+            "zeros": self.zeros, "stack": self.stack, "offset": self.offset, "row": self.row, "load": self.load,
             "store": self.store, "masked_load": self.masked_load, "masked_store": self.masked_store,
             "gather": self.gather, "scatter": self.scatter, "prefetch": self.prefetch, "fault": self.fault,
             "fence": self.fence, "error_word": self.error_word,
