@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
@@ -30,6 +30,8 @@ class Region:
     """Those of the graph's that the region's shapes and attributes name."""
     constants: frozenset[str] = frozenset()
     """Names of the inputs whose contents are known at compile time: they may be stored in any layout."""
+    usual: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
+    """Values of symbols to plan for, where they are not those that a symbol has by itself (`typical`)."""
 
     @cached_property
     def values(self) -> Mapping[str, Value]:

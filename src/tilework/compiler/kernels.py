@@ -7,6 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from tilework.candidates.candidate import Candidate
+from tilework.candidates.closed import ClosedRegion, closed
 from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText, emit_kernel
 from tilework.compiler.options import CompileOptions
@@ -25,9 +26,13 @@ from tilework.schedule.schedule import Schedule
 
 @dataclass(frozen=True, eq=False)
 class RegionKernel:
-    """A region, the candidate chosen for it, its schedule, and the kernel that runs it (shared by equal regions)."""
+    """A region, the candidate chosen for it, its schedule, and the kernel that runs it (shared by equal regions).
+
+    The kernel is made for the region over symbols of its own, `closed`, which also says what they are.
+    """
 
     region: Region
+    closed: ClosedRegion
     candidate: Candidate
     schedule: Schedule
     kernel: KernelText
@@ -63,18 +68,19 @@ def region_kernels(
     made: dict[str, RegionKernel] = {}
     found: list[RegionKernel] = []
     for region in regions:
+        own = closed(region)
         try:
-            known = _kernel(region, machine, contract, options, made, ready)
+            known = _kernel(own, machine, contract, options, made, ready)
         except CodegenError as error:
             origin = origin_of(region.root)
             error.where = f"{origin}, {error.where}" if error.where else origin
             raise
-        found.append(replace(known, region=region))
+        found.append(replace(known, region=region, closed=own))
     return tuple(found)
 
 
 def _kernel(
-    region: Region,
+    own: ClosedRegion,
     machine: CpuMachine,
     contract: Numerics,
     options: CompileOptions,
@@ -82,6 +88,7 @@ def _kernel(
     ready: Callable[[KernelText], None] | None,
 ) -> RegionKernel:
     # values are named by position, so equal regions have equal texts whatever the user called their values
+    region = own.region
     base = region.definition
     text = program_text(base.program.renamed("region"))
     text += "constant " + ", ".join(sorted(base.buffers[name] for name in region.constants))
@@ -95,7 +102,7 @@ def _kernel(
     kernel = emit_kernel(
         schedule.program, machine, contract, checked=options.checked, name=name, streaming=candidate.streaming
     )
-    known = made[text] = RegionKernel(region, candidate, schedule, kernel)
+    known = made[text] = RegionKernel(region, own, candidate, schedule, kernel)
     if ready is not None:
         ready(kernel)
     return known

@@ -358,24 +358,30 @@ class _Planner:
         self._check(region.nodes, graph)
         if operator(region.root.operator).measured(region.root.attributes) and region.root.output.name not in self.read:
             return  # only the size is wanted
-        *before, step = self._call(region.name, item.kernel, item.program, arguments, origin)
-        of_faults = fault_origins(region, item.kernel.faults)
+        *before, step = self._call(region.name, item.kernel, item.program, arguments, origin, item.closed.values)
+        of_faults = fault_origins(item.closed.region, item.kernel.faults)
         if isinstance(step, KernelStep) and any(one != origin for one in of_faults):
             step = replace(step, fault_origins=of_faults)
         self.steps += [*before, step]
 
     def _call(
-        self, name: str, kernel: KernelText, program: LoopProgram, arguments: list[str], origin: str
-    ) -> list[Step]:
-        """A kernel's step, with workspaces behind its arguments, after those that allocate what it writes."""
+        self, name: str, kernel: KernelText, program: LoopProgram, arguments: list[str], origin: str,
+        symbols: tuple[Dim, ...] | None = None,
+    ) -> list[Step]:  # fmt: skip
+        """A kernel's step, with workspaces behind its arguments, after those that allocate what it writes.
+
+        `symbols` are the values of the kernel's symbols, where these are not the plan's.
+        """
+        if symbols is None:
+            symbols = tuple(dim(symbol.name) for symbol in kernel.signature.symbols)
+        values = {symbol.name: value for symbol, value in zip(kernel.signature.symbols, symbols, strict=True)}
         for extra in kernel.signature.buffers[len(arguments) :]:
             made = self._fresh(f"{name}.{extra.name}")
-            place = self._place(extra.shape)
-            self.buffers[made] = PlanBuffer(made, extra.shape, extra.dtype, "host", place, ALIGNMENT)
+            shape = tuple(extent.substitute(values) for extent in extra.shape)
+            self.buffers[made] = PlanBuffer(made, shape, extra.dtype, "host", self._place(shape), ALIGNMENT)
             arguments.append(made)
         accesses = zip(arguments, kernel.signature.buffers, strict=True)
         found = self._allocations([argument for argument, formal in accesses if formal.access != "read"], origin)
-        symbols = tuple(dim(symbol.name) for symbol in kernel.signature.symbols)
         return [*found, KernelStep(name, kernel.signature, tuple(arguments), symbols, program, origin=origin)]
 
     def _copy(self, position: int, name: str) -> None:

@@ -58,7 +58,7 @@ class VectorNest:
         found = region.definition
         packable = frozenset(found.buffers[name] for name in region.constants)
         schedule = vectorised(Schedule(found.program, machine, numerics, origin=found.program), packable)
-        typical_sizes = {symbol.name: typical(symbol) for symbol in region.symbols}
+        typical_sizes = {symbol.name: region.usual.get(symbol.name, typical(symbol)) for symbol in region.symbols}
         large = streamed(schedule.program, machine.last_level_bytes, typical_sizes)
         note = _note(schedule) + (", stores past the caches where results are large" if large else "")
         return (Candidate("direct", self.name, lambda: schedule, numerics=numerics.level, streaming=large, note=note),)
