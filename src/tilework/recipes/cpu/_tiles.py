@@ -24,8 +24,10 @@ MOST_LANES = 64
 """Lanes that one vectorised loop may have."""
 BESIDE = 4
 """Vectors beside each other where chains are long: while one waits for a result, the others compute."""
-PAGE_BYTES = 4096
-"""How far ahead of its use what streams through is fetched."""
+AHEAD_BYTES = 3072
+"""How far ahead of its use what streams through is fetched. Not by whole pages: addresses a page apart look alike to the
+core.
+"""
 FEWEST = 4
 """Such groups that a loop has at least: the last one may be mostly empty."""
 
@@ -154,7 +156,7 @@ def _beside(schedule: Schedule, loop: Loop, lanes: int) -> int:
 def _ahead(
     schedule: Schedule, found: Compute, around: tuple[Loop, ...], chosen: str, outer: str, lanes: int
 ) -> Schedule:
-    """Fetch what a long chain loads along its lanes a page before it does.
+    """Fetch what a long chain loads along its lanes before it does.
 
     A core that computes a long chain does not look as far ahead as its own next loads, and what the hardware fetches by
     itself ends with the page.
@@ -163,7 +165,7 @@ def _ahead(
         return schedule
     for buffer in dict.fromkeys(load.buffer for load in loads_of(found)):
         size = schedule.program.buffers[buffer].dtype.itemsize
-        iterations = -(-PAGE_BYTES // (lanes * size))
+        iterations = -(-AHEAD_BYTES // (lanes * size))
         schedule = schedule.attempt(Prefetch(found.name, outer, buffer, iterations)) or schedule
     return schedule
 
