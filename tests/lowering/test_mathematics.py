@@ -105,11 +105,18 @@ def check(
     with np.errstate(all="ignore"):
         exact = REFERENCE[name](*(x.astype(Wide) for x in operands))
         error, wrong = errors(have, exact, dtype)
-    worst = int(np.argmax(error))
     assert not wrong.any(), [(x[wrong][:5], have[wrong][:5]) for x in operands]
     # math.erf itself is good to about one unit
     slack = 1.0 if name == "erf" and dtype.bits == 64 else 0.0
-    assert error[worst] <= (bound or BOUND[name]) + slack, (error[worst], [x[worst] for x in operands])
+    over = error - slack - (bound if bound is not None else bounds(name, operands[0]))
+    worst = int(np.argmax(over))
+    assert over[worst] <= 0, (error[worst], [x[worst] for x in operands])
+
+
+def bounds(name: str, x: Any) -> Any:
+    """What the docstrings state, for each operand."""
+    falls = name == "logistic" and x.dtype == np.float32
+    return BOUND[name] + (np.clip(-np.nan_to_num(x), 0, 110) / 25 if falls else 0.0)
 
 
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64], ids=str)
@@ -169,7 +176,7 @@ def test_functions_by_lookup_and_without(name: str, lanes: int) -> None:
     with np.errstate(all="ignore"):
         error, wrong = errors(result(lanes), REFERENCE[name](np.minimum(operands, 0).astype(Wide)), dtypes.float32)
     assert not wrong.any()
-    assert error.max() <= BOUND[name]
+    assert (error <= bounds(name, operands)).all()
     np.testing.assert_array_equal(result(lanes), result(0))
 
 

@@ -25,8 +25,8 @@ MOST_LANES = 64
 BESIDE = 4
 """Vectors beside each other where chains are long: while one waits for a result, the others compute."""
 AHEAD_BYTES = 3072
-"""How far ahead of its use what streams through is fetched. Not by whole pages: addresses a page apart look alike to the
-core.
+"""How far ahead of its use what streams through is fetched. Not by whole pages: addresses a page apart look alike to
+the core.
 """
 FEWEST = 4
 """Such groups that a loop has at least: the last one may be mostly empty."""
