@@ -23,11 +23,15 @@ CHUNK_WORK = 65536
 waking a worker takes longer than that.
 """
 _FUNCTION_WORK = 12
+_MOVE_WORK = 16
+"""A statement that only moves elements waits for the caches: what a copy reads and writes is seldom near."""
 
 
 def work(node: Node) -> Dim:
     """Estimated vector instructions of one run of a node, as an expression over symbols and loops around it."""
     if isinstance(node, Compute):
+        if all(isinstance(value, Load) for value in node.values):
+            return dim(_MOVE_WORK)
         units = 1
         for value in node.values:
             for part in walk_expression(value):
