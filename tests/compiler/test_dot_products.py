@@ -24,6 +24,7 @@ from tilework.machine.finder import machine
 from tilework.numerics import Level
 from tilework.ops.builder import GraphBuilder
 from tilework.ops.registry import operator
+from tilework.recipes.cpu._dot_products import tensorised
 from tilework.runtime.context import Context, ContextOptions
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -284,3 +285,14 @@ def test_convolutions_with_channels_last_for_any_batch(batch: int) -> None:
             cut = re.findall(r"split\(loop='[^']*\.(i\d)'", steps)
             assert "i2" in cut or name == "aarch64", (kinds, name)
             assert "i0" not in cut, (kinds, name)
+
+
+def test_what_is_an_instruction_already_is_left_alone() -> None:
+    """Nests of a region may be given to instructions one after another."""
+    rng = np.random.default_rng(5)
+    right = draw(rng, S8, (64, 64))
+    for name in ("x86-64-v3", "x86-64-v4", "znver4", "alderlake"):
+        done = lower_graph(graph(draw(rng, U8, (12, 64)), right, (U8, S8)), CompileOptions(machine=name))
+        assert instructions(done)
+        for kernel in done.kernels:
+            assert tensorised(kernel.schedule).trace == kernel.schedule.trace

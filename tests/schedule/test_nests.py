@@ -30,6 +30,7 @@ from tilework.schedule.primitives.compute_inline import ComputeInline
 from tilework.schedule.primitives.fission import Fission
 from tilework.schedule.primitives.fuse import Fuse
 from tilework.schedule.primitives.parallel import Parallel
+from tilework.schedule.primitives.prefetch import Prefetch
 from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.split import Split
 from tilework.schedule.primitives.transform_layout import TransformLayout
@@ -88,6 +89,8 @@ def random_treatment(seed: int) -> Treatment:
                     TransformLayout(pick(read), "layout(1, 0)"),
                     ComputeInline(statement.name),
                     ComputeAt(statement.name, loop),
+                    Prefetch(statement.name, loop),
+                    Prefetch(statement.name, loop, pick(read), int(rng.integers(0, 3))),
                 ]
             )
             schedule = schedule.attempt(step) or schedule

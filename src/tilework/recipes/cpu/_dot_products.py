@@ -34,6 +34,7 @@ from tilework.schedule.primitives.tensorize import Tensorize
 from tilework.schedule.primitives.transform_layout import TransformLayout
 from tilework.schedule.primitives.unroll import Unroll
 from tilework.schedule.primitives.vectorize import Vectorize
+from tilework.schedule.rewriting import instructions
 from tilework.schedule.schedule import Schedule
 
 SHORT = 8
@@ -82,7 +83,9 @@ def tensorised(schedule: Schedule) -> Schedule:
     machine = schedule.machine
     if not isinstance(machine, CpuMachine):
         return schedule
-    for loop in [n for n in walk(schedule.program.body) if isinstance(n, Loop)]:
+    body = schedule.program.body
+    done_before = {id(n) for instruction in instructions(body) for n in walk(instruction)}
+    for loop in [n for n in walk(body) if isinstance(n, Loop) and id(n) not in done_before]:
         if loop.kind != "vectorized" or not isinstance(loop.body, Loop):
             continue
         for row in machine.dot_products:

@@ -21,7 +21,7 @@ from tilework.dims import Dim, dim
 from tilework.loops.expressions import loads
 from tilework.loops.program import Access, Compute, Loop, Storage, path, replace_node, sequence, walk
 from tilework.loops.program import Prefetch as PrefetchNode
-from tilework.schedule.primitive import Applied, Primitive, Setting
+from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import copied, derived, loop_names, renamed, statement_names
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
@@ -36,6 +36,7 @@ class Prefetch(Primitive):
     """
 
     name: ClassVar[str] = "prefetch"
+    looks_at: ClassVar[Reach] = "nest"
     statement: str
     at: str
     buffer: str = ""
