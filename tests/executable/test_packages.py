@@ -186,6 +186,26 @@ def test_another_version_or_processor(packaged: Callable[[bytes], Path], part: s
     assert code(lambda: tilework.load(path)) == expected
 
 
+@pytest.mark.parametrize("name", ["head", "plan", "object 0"])
+@pytest.mark.parametrize("content", [None, b"", b"{}", b"[]", b"plan p"])
+def test_parts_that_do_not_fit(packaged: Callable[[bytes], Path], name: str, content: bytes | None) -> None:
+    path = packaged(mlp()[0])
+    found = decoded(path.read_bytes())
+    sections = {n: bytes(c) for n, c in found.sections.items() if n != name}
+    if content is not None:
+        sections[name] = content
+    path.write_bytes(Entry(found.key, sections).encoded())
+    assert code(lambda: tilework.load(path)) in (1903, 1419, 1651, 1683)
+
+
+def test_empty_constants_and_no_inputs(packaged: Callable[[bytes], Path]) -> None:
+    held = {"c": np.ones((0, 3), np.float32), "d": np.full((2, 3), 7, np.float32)}
+    source = model([helper.make_node("Concat", ["c", "d", "c"], ["y"], axis=0)], {}, ["y"], held)
+    np.testing.assert_array_equal(tilework.load(packaged(source))()[0], held["d"])
+    source = model([helper.make_node("Concat", ["c", "x"], ["y"], axis=0)], {"x": ("N", 3)}, ["y"], held)
+    np.testing.assert_array_equal(tilework.load(packaged(source))(held["d"])[0], held["d"])
+
+
 def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = tilework.compile(mlp()[0])
     assert isinstance(found, tilework.Executable)

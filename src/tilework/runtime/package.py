@@ -1,7 +1,7 @@
 """A `.tilework` file: an executable as it was compiled, to be loaded without its model, frontend or compiler.
 
 It is an entry (see `cache.entry`) with the plan as text, the objects, the constants, and what `explain` tells.
-Constants are used where the file is mapped. Loading generates no code: the objects are linked, no more.
+Constants are used where the file is mapped. Loading generates no code of the model: the objects are linked, no more.
 
 A package holds machine code, so one is only opened that this user, or root, owns and nobody else may write.
 """
@@ -102,7 +102,7 @@ def save_package(
 
 
 def load(path: str | os.PathLike[str], *, context: Context | None = None) -> Executable:
-    """Load a `.tilework` file that `Executable.save` wrote. No code is generated, and no model is read.
+    """Load a `.tilework` file that `Executable.save` wrote. Its code is linked, not generated, and no model is read.
 
     The executable serves the sizes that its plan allows; sizes for which the compiler would compile once more are
     refused, as there is no model to compile.
@@ -132,7 +132,10 @@ def load(path: str | os.PathLike[str], *, context: Context | None = None) -> Exe
         )
         raise _unreadable(place, f"it was written by {written}, and this is Tilework {version('tilework')}")
     check_runs_here(_machine(about))
-    return _made(entry, context if context is not None else default_context())
+    try:
+        return _made(entry, context if context is not None else default_context())
+    except (KeyError, ValueError, TypeError) as problem:  # whole, but by no writer of ours
+        raise _unreadable(place, f"its parts do not fit together ({problem})") from None
 
 
 def _made(entry: Entry, owner: Context) -> Executable:
