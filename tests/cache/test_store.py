@@ -15,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from tilework.cache.files import replacing
 from tilework.cache.keys import Key, key_of
 from tilework.cache.store import Store
 
@@ -273,3 +274,15 @@ def test_processes_make_an_entry_once_and_a_killed_one_blocks_nobody(tmp_path: P
     first.wait()
     assert [other.wait() for other in others] == [0] * 4
     assert made() == 2  # the one that was killed, and one more
+
+
+def test_an_interrupt_while_a_file_is_written_leaves_nothing(tmp_path: Path) -> None:
+    def write() -> None:
+        with replacing(tmp_path / "kept") as file:
+            file.write(b"new")
+            raise KeyboardInterrupt
+
+    (tmp_path / "kept").write_bytes(b"old")
+    with pytest.raises(KeyboardInterrupt):
+        write()
+    assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("kept", b"old")]

@@ -87,7 +87,9 @@ def test_a_package_is_written_and_run(run: Run, model: Path, tmp_path: Path, sav
     assert run("run", file, "--json").json["random_inputs"] == ["a", "b"]
     assert "TW1002" in run("run", file, "--shape", "a=1x3").err
     assert "TW1002" in run("run", file, "--machine", "x86-64-v3").err
+    assert "TW1002" in run("run", file, "--numerics", "default").err
     assert "TW1001" in run("run", file, "--input", "c=x.npy").err
+    assert "TW1002" in run("compile", model, "-o", file, "--emit", "plan").err
 
 
 def test_packages_that_cannot_be_written_or_read(run: Run, model: Path, tmp_path: Path) -> None:

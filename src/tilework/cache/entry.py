@@ -5,7 +5,7 @@
     4 bytes   bytes of the head, little endian
     head      JSON: {"kind", "parts": [[name, text]...], "sections": [[name, bytes]...]}
     sections  each begins at a multiple of 64 bytes, so that arrays can be used where a file is mapped
-    32 bytes  SHA-256 of the SHA-256 of every block (1 MiB) of everything before, so that threads can share the work
+    32 bytes  SHA-256 of the SHA-256 of every block (1 MiB) of everything before, so that blocks can be checked apart
 
 Nothing here is executed or unpickled: a reader gets bytes that somebody wrote whole, or a reason why not.
 """

@@ -13,7 +13,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import os
-import secrets
 import stat
 import threading
 import time
@@ -23,19 +22,19 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tilework.cache.entry import DamagedError, Entry, decoded
+from tilework.cache.files import replacing
 from tilework.cache.folder import Access, opened, owned
 from tilework.cache.keys import Key
 
 PATIENCE = 30.0
 """Seconds to wait for another process that makes the same entry; after that it is made here too."""
-_NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC
 _LOOK = 0.002
 _ABANDONED = 3600.0
 """Seconds after which a file that somebody began to write is nobody's."""
 _SWEEP = 64
 """Entries written by one store between two looks at the size of the folder."""
 _SET_ASIDE = 50
-"""DamagedError entries that are kept for somebody to look at."""
+"""Damaged entries that are kept for somebody to look at."""
 _KEEP = 0.8
 """Share of the cap that is left when the oldest entries go."""
 
@@ -104,17 +103,11 @@ class Store:
         if len(raw) > self.limit:
             self._count("not_written")
             return False
-        beside = path.parent / f".{secrets.token_hex(8)}"
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
-            with os.fdopen(os.open(beside, _NEW, 0o600), "wb") as file:
+            with replacing(path) as file:
                 file.write(raw)
-                file.flush()
-                os.fsync(file.fileno())
-            beside.replace(path)
         except OSError:
-            with contextlib.suppress(OSError):
-                beside.unlink()
             self._count("not_written")
             return False
         self._count("written")

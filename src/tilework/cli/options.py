@@ -7,10 +7,20 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from click.core import ParameterSource
 
+from tilework.errors import UsageError
 from tilework.machine.finder import names
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+def refuse(*names: str, why: str) -> None:
+    """Raise `UsageError` 1002 where one of these options of the current command was given."""
+    context = click.get_current_context()
+    for option in context.command.params:
+        if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
+            raise UsageError(1002, f"{option.opts[0]} cannot be given: {why}", where=option.opts[0])
 
 
 def model(command: Command) -> Command:

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import os
-import secrets
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -12,6 +9,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
+from tilework.cache.files import replacing
 from tilework.errors import FileFormatError
 
 
@@ -33,25 +31,10 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
             with path.open("wb") as file:
                 _write(cast("BinaryIO", _Stream(file)), arrays)
             return
-        _replace(path.resolve(), arrays)
+        with replacing(path.resolve(), 0o666) as file:
+            _write(file, arrays)
     except OSError as error:
         raise FileFormatError(1901, f"{path} cannot be written: {error.strerror}", where=str(path)) from None
-
-
-def _replace(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
-    # not tempfile: its files are for their owner alone, and this one is to have the mode that the umask gives
-    temporary = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
-    descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            _write(file, arrays)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            temporary.unlink()
-        raise
 
 
 class _Stream:

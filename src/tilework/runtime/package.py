@@ -12,7 +12,6 @@ import dataclasses
 import json
 import mmap
 import os
-import secrets
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Any, cast
 import numpy as np
 
 from tilework.cache.entry import DamagedError, Entry, decoded
+from tilework.cache.files import replacing
 from tilework.cache.folder import owned
 from tilework.cache.keys import Key
 from tilework.dims import Dim, parse_dim
@@ -89,15 +89,10 @@ def save_package(
         "features": ",".join(sorted(target.available)), "model": plan.name,
     }  # fmt: skip
     raw = Entry(Key(KIND, tuple(sorted(about.items()))), sections).encoded()
-    beside = path.parent / f".{path.name[:100]}.{secrets.token_hex(8)}"
     try:
-        with os.fdopen(os.open(beside, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "wb") as file:
+        with replacing(path) as file:
             file.write(raw)
-            file.flush()
-            os.fsync(file.fileno())
-        beside.replace(path)
     except OSError as problem:
-        beside.unlink(missing_ok=True)
         raise FileFormatError(1901, f"{path} cannot be written: {problem.strerror}", where=str(path)) from None
 
 

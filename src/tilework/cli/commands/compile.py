@@ -46,6 +46,7 @@ def command(
     """
     given = shapes(fixed)
     if output is not None:
+        options.refuse("emit", why="a file is written instead of a stage")
         _write(model, output, given, machine, numerics, as_json)
         return
     with working(f"compiling {model}"):

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from tilework.graph.graph import Graph
     from tilework.numerics import Level
+    from tilework.plan.plan import Plan
     from tilework.runtime.context import Context
     from tilework.runtime.executable import Executable
 
@@ -65,23 +66,20 @@ def command(
     paths, given_shapes = input_paths(inputs), shapes(fixed)
     if save is not None:
         check_folder(save)
-    if model.suffix == SUFFIX and (given_shapes or machine is not None):
-        text = f"{model} is compiled already: --shape and --machine belong to the compilation"
-        raise UsageError(1002, text, where="--shape" if given_shapes else "--machine")
+    if model.suffix == SUFFIX:
+        options.refuse("fixed", "machine", "numerics", why=f"{model} is compiled already")
     with working(f"reading {model}"):
         from tilework.runtime.context import Context, ContextOptions  # pulls in LLVM; `--help` should not wait for it
 
         settings = ContextOptions(threads=threads)
         make, graph = _packaged(model) if model.suffix == SUFFIX else _source(model, given_shapes, numerics, machine)
+        prepared = _arguments(graph, paths, seed) if graph is not None else None
     with Context(settings) as context:
         start = time.perf_counter()
         with working(f"compiling {model}"):
             executable = make(context)
         compiled = time.perf_counter()
-        inner = graph if graph is not None else executable.plan
-        given = input_files(paths, inner)
-        arrays = random_inputs(inner, given, seed)
-        arguments = [arrays[value.name] for value in inner.inputs]
+        arguments, random = prepared or _arguments(executable.plan, paths, seed)
         called = time.perf_counter()
         with working(f"running {model}"):
             results = executable(*arguments)
@@ -95,11 +93,19 @@ def command(
         named = dict(zip((output.name for output in executable.outputs), results, strict=True))
         if save is not None:
             save_arrays(save, named)
-        random = [value.name for value in inner.inputs if value.name not in given]
         if as_json:
             _print_json(executable, named, random, times)
         else:
             _print_text(named, random, seed, times)
+
+
+def _arguments(
+    of: Graph | Plan, paths: Sequence[tuple[str, ...]], seed: int
+) -> tuple[list[np.ndarray[Any, Any]], list[str]]:
+    """The arguments of a call, and the names of those that are random."""
+    given = input_files(paths, of)
+    arrays = random_inputs(of, given, seed)
+    return [arrays[value.name] for value in of.inputs], [v.name for v in of.inputs if v.name not in given]
 
 
 def _source(
