@@ -20,7 +20,8 @@ def refuse(*names: str, why: str) -> None:
     context = click.get_current_context()
     for option in context.command.params:
         if option.name in names and context.get_parameter_source(option.name) is ParameterSource.COMMANDLINE:
-            raise UsageError(1002, f"{option.opts[0]} cannot be given: {why}", where=option.opts[0])
+            text = f"{option.opts[0]} cannot be given: {why}"
+            raise UsageError(1002, text, where=option.opts[0], hint="leave it out")
 
 
 def model(command: Command) -> Command:
