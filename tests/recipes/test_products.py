@@ -218,3 +218,17 @@ def test_other_machines(name: str) -> None:
         schedule = scheduled(Product(None, 70, 64, 64, turned_w=turned), target=target)
         assert "w.packed" in steps(schedule)
         assert emit_assembly(emit_kernel(schedule.program, target, schedule.numerics).ir, target)
+
+
+def test_a_batch_of_one_is_shared_between_threads() -> None:
+    """A free batch is fused with what lies inside it, also where a loop of one iteration lies between them."""
+    x = compute.placeholder("x", F, "B", 64, 80, 1)
+    w = compute.placeholder("w", F, 96, 80)
+    k = compute.reduce_axis(80, "k")
+    y = compute.compute("y", ("B", 96, 64, 1), lambda b, i, j, u: compute.sum(x[b, j, dim("k"), u] * w[i, dim("k")], k))
+    schedule = vectorised(
+        Schedule(loop_program(compute.computation("turned", [x, w], [y])), small(), numerics("default"))
+    )
+    outermost = schedule.setting.enclosing(schedule.setting.statement("y"))[0]
+    assert outermost.kind == "parallel"
+    assert outermost.extent == 4 * dim("B")

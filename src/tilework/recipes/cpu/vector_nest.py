@@ -12,11 +12,12 @@ recompute are inlined, and the others come under the loops that all share (`_sta
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from itertools import dropwhile, pairwise
 
 from tilework.candidates.candidate import Candidate
 from tilework.candidates.region import Region
+from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Index, walk
 from tilework.loops.program import Loop, statements
 from tilework.loops.program import walk as walk_tree
@@ -171,20 +172,25 @@ def all_threads(schedule: Schedule, statement: str) -> Schedule:
 def threads(schedule: Schedule, statement: str) -> Schedule:
     """Make the outermost independent loop parallel; fused with those inside it while there is too little to share."""
     while True:
-        around = [
-            loop for loop in schedule.setting.enclosing(schedule.setting.statement(statement)) if loop.extent != 1
-        ]
+        found = schedule.setting.enclosing(schedule.setting.statement(statement))
+        around = list(dropwhile(lambda loop: loop.extent == 1, found))
         if not around or around[0].extent == 0 or around[0].kind != "serial" or not _independent(schedule, around[0]):
             return schedule
-        known = around[0].extent.value
-        if len(around) > 1 and (known is None or known < ENOUGH) and around[1].kind == "serial":
-            inner = around[1].extent.value
-            if inner is not None and _independent(schedule, around[1]):
-                fused = schedule.attempt(Fuse(around[0].variable, around[1].variable))
+        if any(loop.extent != 1 for loop in around[1:]) and _least(around[0].extent) < ENOUGH:
+            # a loop of one iteration on the way is taken along
+            inner = around[1]
+            if inner.kind == "serial" and inner.extent.value is not None and _independent(schedule, inner):
+                fused = schedule.attempt(Fuse(around[0].variable, inner.variable))
                 if fused is not None and _independent(fused, fused.setting.loop(_joined(fused, around[0]))):
                     schedule = fused
                     continue
         return schedule.parallel(around[0].variable)
+
+
+def _least(extent: Dim) -> int:
+    """Iterations where every free extent is 1: a free batch is often that."""
+    least = extent.substitute(dict.fromkeys(extent.names(), 1)).value
+    return 1 if least is None else least
 
 
 def _joined(fused: Schedule, outer: Loop) -> str:
