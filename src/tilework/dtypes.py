@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
 import numpy as np
 
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 
 Kind = Literal["boolean", "signed", "unsigned", "floating", "complex"]
 

@@ -8,11 +8,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Generic, TypeVar
 
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 
 T_co = TypeVar("T_co", covariant=True)
 

@@ -6,9 +6,9 @@ An error says what is wrong, where (the user's own operator, dimension, line or 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tilework.error_codes import CODES
+from tilework.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -25,6 +24,7 @@ import numpy as np
 
 from tilework.dims import Dim, IntLike, dim
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Number: TypeAlias = bool | int | float

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 
 Level = Literal["strict", "default", "fast"]
 

@@ -10,12 +10,12 @@ on its own (a transpose, a scale, a mask, shared heads) are read through.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from tilework import dtypes
 from tilework.compute.notation import Axis, Computation, Stage
 from tilework.dims import Dim, dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.loops.equal import same_expression
 from tilework.loops.expressions import (
     Call,

@@ -23,11 +23,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 
 from tilework.algorithms.attention import SCORE, Attention
 from tilework.compute.notation import Axis
 from tilework.dims import Dim, dim, minimum, symbol_bounds
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.expressions import Expression, Load, Parameter, call, constant, index, loads, rewrite, substitute
 from tilework.loops.program import (
     Access,

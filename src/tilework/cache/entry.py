@@ -15,10 +15,10 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from tilework.cache.keys import Key
+from tilework.fast_dataclass import dataclass
 
 MAGIC = b"TILEWORK"
 FORMAT = 1

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import os
 import stat
-from dataclasses import dataclass
 from pathlib import Path
 
 from tilework import environment
+from tilework.fast_dataclass import dataclass
 
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 

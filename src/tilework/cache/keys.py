@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
+
+from tilework.fast_dataclass import dataclass
 
 LONGEST = 200
 """Characters of a part that are kept as they are; a longer one is known by its digest."""

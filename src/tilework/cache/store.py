@@ -18,13 +18,13 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Callable, Generator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from tilework.cache.entry import DamagedError, Entry, decoded
 from tilework.cache.files import replacing
 from tilework.cache.folder import Access, opened, owned
 from tilework.cache.keys import Key
+from tilework.fast_dataclass import dataclass
 
 PATIENCE = 30.0
 """Seconds to wait for another process that makes the same entry; after that it is made here too."""

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal, Protocol
 
 from tilework.candidates.region import Region
 from tilework.dims import ZERO, Dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Level, Numerics
 from tilework.schedule.schedule import Schedule

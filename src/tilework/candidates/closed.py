@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 
 from tilework.candidates.own_symbols import own_symbols
 from tilework.candidates.region import Region
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Attribute, Value
 from tilework.graph.types import TensorType
 from tilework.memory.placement import typical

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from tilework.compute.plain import plain_program
 from tilework.dims import Dim, Loaded, dim, loaded
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Node, Value
 from tilework.loops.expressions import Expression, Index, Load, constant, rewrite, substitute, walk
 from tilework.loops.program import Buffer, LoopProgram

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from heapq import heapify, heappop, heappush
 
 from tilework.dims import (
@@ -30,6 +29,7 @@ from tilework.dims import (
     total,
 )
 from tilework.dims.atoms import parts_of
+from tilework.fast_dataclass import dataclass
 from tilework.loops.ranges import weight
 
 SIMPLE = 2

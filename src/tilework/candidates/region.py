@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 
 from tilework.candidates.joined import Joined, joined
 from tilework.dims import Dim, Symbol
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import Attribute, Constant, Graph, Node, Value
 from tilework.ops.registry import operator
 

@@ -7,7 +7,7 @@ own, under the same names (names are distinct, see `passes.distinct_names`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from types import MappingProxyType
 from typing import TypeAlias
 
@@ -16,6 +16,7 @@ from tilework.decisions.attention import Attentions
 from tilework.decisions.fusion import fused
 from tilework.decisions.windows import Windows
 from tilework.dims import Dim, Symbol, dim
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Attribute, Constant, Graph, Node, Value, captured
 from tilework.graph.types import TensorType
 

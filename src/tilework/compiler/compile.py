@@ -6,7 +6,7 @@ import gc
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -26,6 +26,7 @@ from tilework.compiler.stacking import RowKernels
 from tilework.decisions.attention import attentions
 from tilework.dims import Dim
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import Graph, walk
 from tilework.graph.types import TokenType
 from tilework.graph.verify import verify as verify_graph

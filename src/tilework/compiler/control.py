@@ -13,12 +13,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from tilework.compiler.plan_items import PlanBlock, PlanControl
 from tilework.compiler.stacking import ProgramKernel
 from tilework.dims import Dim, dim
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.types import TensorType, ValueType
 from tilework.ops.control._changing import changing_symbols, extents_of
 from tilework.ops.control.while_ import end_extents, rows_symbol

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.candidates.candidate import Candidate
 from tilework.candidates.closed import ClosedRegion, closed
@@ -14,6 +14,7 @@ from tilework.compiler.options import CompileOptions
 from tilework.compiler.origins import origin_of
 from tilework.decisions.choice import choose
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Constant, Graph
 from tilework.layout import packed
 from tilework.loops.program import LoopProgram

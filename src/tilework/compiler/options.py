@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tilework.fast_dataclass import dataclass
 from tilework.numerics import Level, numerics
 from tilework.runtime.settings import expect, whole_number
 

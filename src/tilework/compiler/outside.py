@@ -7,10 +7,10 @@ reads comes after. One in between is not compiled.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Graph, Node, Value, captured
 from tilework.graph.types import TensorType, TokenType
 from tilework.ops.interpret import BlackBoxFunction

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 
 from tilework.compiler.control import ByteClasses
 from tilework.compiler.plan_items import PlanBlock
 from tilework.decisions.windows import Window
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import Graph
 from tilework.plan.buffers import ArenaPlace, InputPlace, OutputPlace, Place
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilework.compiler.blocks import Block, Control
 from tilework.compiler.kernels import RegionKernel
 from tilework.compiler.stacking import ProgramKernel, RowKernels, stored_row, zeros
 from tilework.decisions.windows import Windows
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Graph, Value
 
 

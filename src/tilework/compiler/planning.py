@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.candidates.region import Region
 from tilework.codegen.cpu.kernel import KernelText
@@ -17,6 +17,7 @@ from tilework.compiler.stacking import ProgramKernel
 from tilework.decisions.windows import Window
 from tilework.dims import Dim, Symbol, dim
 from tilework.errors import CodegenError, GraphError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Constant, Graph, Node, Value
 from tilework.graph.types import TensorType
 from tilework.loops.program import LoopProgram

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import dataclass, field
 
 from tilework.codegen.cpu.kernel import KernelText, emit_kernel
 from tilework.dims import Dim, Symbol, dim, symbol_bounds
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.types import TensorType
 from tilework.loops.expressions import Expression, Load, constant
 from tilework.loops.program import Access, Argument, Buffer, Compute, Loop, LoopProgram, Node

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 from typing import cast as typing_cast
 
@@ -23,6 +23,7 @@ from tilework.compute.notation import Axis, Computation, Stage
 from tilework.dims import Dim, IntLike, Symbol, dim, loaded
 from tilework.dtypes import DType
 from tilework.errors import LoopProgramError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import (
     Expression,
     Load,

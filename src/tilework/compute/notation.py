@@ -9,11 +9,11 @@ stages; its default loop program is the plain nest of each, in order (`compute.p
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Literal
 
 from tilework.dims import Dim, Symbol, dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.expressions import Constant, Expression
 from tilework.loops.program import Buffer, Reducer
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework.compute.notation import Axis, Computation, Stage
 from tilework.compute.reads import reads_of
 from tilework.dims import Bounds, dim, symbol_bounds
 from tilework.errors import LoopProgramError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Constant, Expression, Load, cast
 from tilework.loops.program import (
     EMPTY,

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from tilework.cost.domain import Domain
 from tilework.dims import Bound, Dim, dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Index, Load, walk
 from tilework.loops.interpret import bind_symbols
 from tilework.loops.program import AsyncCopy, Compute, Loop, LoopProgram, Node, Prefetch, children

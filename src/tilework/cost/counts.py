@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tilework.cost.accesses import Access, Kind, accesses_in, bound, domain_of, middle, statements_in
 from tilework.cost.domain import Count, Domain, Integers, distinct, line_set, points, touched
 from tilework.dims import Dim, dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Call, Expression, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, Node, children

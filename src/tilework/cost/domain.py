@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilework.dims import Bound, Dim
+from tilework.fast_dataclass import dataclass
 
 Integers = np.ndarray[Any, np.dtype[np.int64]]
 

@@ -7,11 +7,12 @@ Communications of the ACM 52(4), 2009; one roof for each level of memory.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Literal
 
 from tilework.cost.counts import Work
 from tilework.cost.traffic import Traffic
+from tilework.fast_dataclass import dataclass
 from tilework.machine.cpu import CpuMachine
 
 Bound = Literal["compute", "L1", "L2", "L3", "memory", "nothing"]

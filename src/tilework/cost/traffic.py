@@ -8,10 +8,10 @@ iteration brings its lines anew. (Least-recently-used replacement, seen loop by 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tilework.cost.accesses import accesses_in
 from tilework.cost.counts import AccessCount, Footprints
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Loop, LoopProgram, Node, children
 from tilework.machine.cpu import Cache
 

@@ -9,9 +9,9 @@ a second-level cache is written and read for less than it takes to go through it
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 
 from tilework.candidates.region import region_of
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import Graph, Node
 from tilework.machine.cpu import CpuMachine
 from tilework.memory.placement import typical

@@ -9,14 +9,13 @@ where that is. A later stage of the design decides by predicted time instead.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework.candidates.region import Region, region_of
 from tilework.decisions.attention import Attentions
 from tilework.decisions.maps import MOVES, is_map
 from tilework.decisions.repeated import is_repeated_tail
 from tilework.decisions.windows import WindowFinder, Windows
 from tilework.dims import product
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Graph, Node
 from tilework.ops._attributes import integers_of
 from tilework.ops.registry import operator

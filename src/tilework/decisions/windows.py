@@ -8,11 +8,11 @@ stage decides by predicted time instead; here the rule is fixed: the value stays
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
 from types import MappingProxyType
 
 from tilework.decisions.maps import is_map
 from tilework.dims import Dim, product
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import Graph, Node
 from tilework.ops._attributes import integer_of, integers_of
 from tilework.ops.registry import operator

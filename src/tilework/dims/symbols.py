@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from tilework.dims.intervals import Bound
+from tilework.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True)

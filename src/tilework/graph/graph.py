@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
@@ -14,6 +14,7 @@ import numpy as np
 
 from tilework.dims import Dim, Symbol
 from tilework.dtypes import DType, dtype_of
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.types import TensorType, ValueType, tensor
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"

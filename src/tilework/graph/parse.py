@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, NoReturn
 
@@ -14,6 +13,7 @@ import numpy as np
 from tilework.dims import Dim, Symbol, parse_dim
 from tilework.dtypes import DType, dtype_named, integer_range
 from tilework.errors import ParseError, UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import (
     MAXIMUM_NESTING,
     Array,

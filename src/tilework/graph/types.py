@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilework.dims import Dim, IntLike, dim, product
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilework import dtypes
 from tilework.dims import Dim, Loaded, dim
 from tilework.dtypes import DType
 from tilework.errors import LoopProgramError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.functions import FUNCTIONS, result_type
 
 Scalar: TypeAlias = bool | int | float

@@ -8,12 +8,12 @@ sign); so nothing traps.
 from __future__ import annotations
 
 import difflib
-from dataclasses import dataclass
 from typing import Literal
 
 from tilework import dtypes
 from tilework.dtypes import DType
 from tilework.errors import LoopProgramError, UsageError
+from tilework.fast_dataclass import dataclass
 
 Rule = Literal["same", "compare", "predicate", "logical", "select", "shift"]
 """How the result's type follows: the operands' common type; bool from two equal types; bool from one; of booleans or

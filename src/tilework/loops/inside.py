@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 
 from tilework.dims import Bounds, Dim, dim, maximum, symbol_bounds
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Load, walk
 from tilework.loops.program import AsyncCopy, Buffer, Compute, Loop, LoopProgram, Node, Storage, children
 

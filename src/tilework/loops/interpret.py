@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import random
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any, NoReturn, TypeAlias, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from tilework.dims import Dim
 from tilework.dtypes import DType, dtype_of
 from tilework.errors import LoopProgramError, RunError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.interpret_emitter import Held, Site
 from tilework.loops.interpret_source import Source
 from tilework.loops.interpret_values import held_type

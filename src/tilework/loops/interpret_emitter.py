@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Generator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy as np
 from tilework.dims import Atom, Dim, Extreme, FloorDiv, Loaded, Mod
 from tilework.dtypes import DType
 from tilework.errors import LoopProgramError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Call, Constant, Expression, Index, Load, Parameter, walk
 from tilework.loops.interpret_values import bitcaster, caster, function_text, held_type, index_maker
 from tilework.loops.program import Buffer, Compute, LoopProgram

@@ -7,10 +7,11 @@ the outermost loop inside where the meaning's is vectorized: lanes in which it d
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import cast
 
 from tilework.dims import Dim, dim
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.equal import same_expression
 from tilework.loops.expressions import Call, Constant, Expression, Index, Load
 from tilework.loops.program import Access, Buffer, Compute, Loop, LoopProgram, Node, Reducer, Sequence, children

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from typing import TypeVar, cast
 
 from tilework.dims import Dim, Symbol
 from tilework.dtypes import DType
 from tilework.errors import TileworkError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.expressions import Constant, Expression, Parameter
 from tilework.loops.parse_expressions import Scope as Names
 from tilework.loops.parse_expressions import parse_dim_at, parse_expression, parse_index, parse_literal, parse_type

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tilework import dtypes
 from tilework.dims import Dim, dim, loaded, maximum, minimum
 from tilework.dtypes import DType, dtype_named
 from tilework.errors import TileworkError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.expressions import Call, Constant, Expression, Index, Load, Parameter, bitcast, constant
 from tilework.loops.functions import FUNCTIONS, result_type
 from tilework.loops.program import Buffer

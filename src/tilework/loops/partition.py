@@ -8,10 +8,11 @@ symbolic, once: a main part in which the guards hold, and a tail that keeps them
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise
 
 from tilework.dims import Bound, Dim, dim, maximum, minimum, symbol_bounds
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, Load, cast
 from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import (

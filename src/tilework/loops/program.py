@@ -7,12 +7,13 @@ compared by identity, so that a rewrite can name the very node it replaces.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Literal, TypeAlias
 
 from tilework.dims import Dim, IntLike, Loaded, Symbol, dim, product
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.expressions import Constant, Expression, Index, Load, Parameter
 from tilework.loops.expressions import walk as walk_expression
 

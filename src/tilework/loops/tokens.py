@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import Literal, NoReturn
 
 from tilework.errors import ParseError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.words import PLAIN_NAME, RESERVED, name_from_quoted
 
 TokenKind = Literal["word", "quoted", "number", "let", "sign", "end"]

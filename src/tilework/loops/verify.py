@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
 
 from tilework.dims import Atom, Bounds, Dim, Extreme, FloorDiv, Loaded, Mod, dim, symbol_bounds
 from tilework.dtypes import DType
 from tilework.errors import Fault, TileworkError, VerificationError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.equal import same_expression
 from tilework.loops.expressions import Call, Constant, Expression, Index, Load, Parameter, walk
 from tilework.loops.functions import result_type

@@ -9,9 +9,10 @@ the loop, where the order may change. Values are those of the program as it stan
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.dims import Dim, dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, Index, Load, call, cast, index, substitute
 from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import (

@@ -8,10 +8,10 @@ memory instead; the values are the same.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tilework.dims import Dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, Index, Load, loads
 from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import Access, AsyncCopy, Buffer, Compute, Loop, Node, Storage, children, walk

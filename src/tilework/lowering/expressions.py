@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from tilework import dtypes
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.expressions import Call, Constant, Expression, Index, Load, Parameter, children
 from tilework.loops.functions import FUNCTIONS
 from tilework.lowering import conversions

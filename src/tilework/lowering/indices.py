@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from tilework.dims import Atom, Dim, Extreme, FloorDiv, Loaded, Mod, Monomial, dim
+from tilework.fast_dataclass import dataclass
 from tilework.lowering.registers import Value
 from tilework.lowering.state import State
 

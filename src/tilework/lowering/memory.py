@@ -7,11 +7,10 @@ sets the call's error word.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework.dims import Dim, Loaded
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 from tilework.lowering import conversions
 from tilework.lowering.builder import Scope
 from tilework.lowering.cells import Cells

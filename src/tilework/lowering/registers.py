@@ -10,8 +10,9 @@ loaded; `bf16` is only an operand of machine instructions.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Any, TypeAlias
+
+from tilework.fast_dataclass import dataclass, field
 
 Literal: TypeAlias = "int | float | bool | tuple[int | float | bool, ...]"
 

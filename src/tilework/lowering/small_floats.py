@@ -8,10 +8,10 @@ rounds to nearest, ties to even: in the bits for normal numbers, by adding a pow
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from tilework import dtypes
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.lowering.builder import Builder
 from tilework.lowering.registers import Value
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from tilework import dtypes
 from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.program import Buffer, LoopProgram
 from tilework.lowering.builder import Builder, Scope
 from tilework.lowering.prover import Prover

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Generator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from tilework.dims import Dim
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, Load, Parameter, cast, loads, rewrite
 from tilework.loops.program import Access, Compute, Reducer
 from tilework.lowering import conversions

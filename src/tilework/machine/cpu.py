@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from functools import cached_property
 
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.program import LoopProgram
 from tilework.machine.instructions import DotProduct, dot_products
 

@@ -11,11 +11,11 @@ those of LLVM 22.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
 from tilework import dtypes
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.loops.parse import parse_program
 from tilework.loops.program import LoopProgram
 

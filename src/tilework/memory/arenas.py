@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.dims import Dim, maximum, symbol_bounds
+from tilework.fast_dataclass import dataclass
 from tilework.memory.lifetimes import from_order
 from tilework.memory.placement import Placement, place
 from tilework.plan.buffers import ArenaPlace, PlanBuffer

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
+from tilework.fast_dataclass import dataclass
 from tilework.plan.order import Order, bits
 
 Indices: TypeAlias = "np.ndarray[Any, np.dtype[np.int64]]"

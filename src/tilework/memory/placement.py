@@ -8,7 +8,6 @@ monomials that are never negative, so "above" is a comparison of coefficients, a
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 
 from tilework.dims import (
@@ -26,6 +25,7 @@ from tilework.dims import (
     symbol_bounds,
 )
 from tilework.errors import PlanError
+from tilework.fast_dataclass import dataclass
 from tilework.memory.lifetimes import Lifetimes
 from tilework.memory.offsets import best_offsets, height
 

@@ -8,11 +8,11 @@ dilation d > 1, is a multiple of d.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tilework.dims import ZERO, Dim, IntLike, dim, maximum
+from tilework.fast_dataclass import dataclass
 from tilework.ops.operator import Array
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -17,6 +16,7 @@ import numpy as np
 from tilework.compute.notation import Computation
 from tilework.dims import Dim, Symbol
 from tilework.errors import Fault, GraphError, RunError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Attribute, Graph, Node
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.program import Buffer

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tilework.dims import Dim
 from tilework.dtypes import DType, float32, int32, integer_range
 from tilework.errors import TileworkError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Graph, Node, Value
 from tilework.graph.types import TensorType
 from tilework.ops.registry import has_operator, operator

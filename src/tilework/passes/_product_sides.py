@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TypeVar
 
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Node
 from tilework.ops._attributes import integers_of
 from tilework.passes._dequantised import Dequantised

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TypeAlias
 
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Constant, Graph, Node, Value
 from tilework.graph.types import TensorType, TokenType
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Graph, Node, Value
 from tilework.ops._attributes import integer_of, integers_of, padding_of
 

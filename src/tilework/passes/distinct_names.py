@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import Constant, Graph, Node, definition_names, subgraphs
 
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Graph, Node, Value, captured
 from tilework.graph.types import TensorType, TokenType
 from tilework.ops.registry import has_operator, operator

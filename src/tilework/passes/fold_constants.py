@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from tilework.dims import Dim
 from tilework.errors import TileworkError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Attribute, Constant, Graph, Node
 from tilework.graph.types import TensorType
 from tilework.ops.registry import has_operator, operator

@@ -15,11 +15,11 @@ that is not positive is folded only with a shift.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Graph, Node
 from tilework.passes._growing import Growing
 from tilework.passes._weights import Weights, scaled

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Constant, Graph, Node, walk
 from tilework.passes._rewriting import substitute
 

@@ -15,13 +15,14 @@ maxima of windows are taken of the integers, and a value that is quantised as it
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from tilework.dims import dim, product
 from tilework.dtypes import float32, int32, integer_range
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Attribute, Graph, Node, Value
 from tilework.ops._attributes import integers_of, padding_of
 from tilework.passes._channels_last import ChannelsLast, order, turned

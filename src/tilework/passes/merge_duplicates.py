@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Attribute, Constant, Graph, Node
 from tilework.graph.types import TensorType
 from tilework.passes._rewriting import Alias, Outcome, Scope, is_effect, rewrite, substitute

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Graph, walk
 from tilework.ops.verify import verify
 from tilework.passes.eliminate_dead_code import EliminateDeadCode

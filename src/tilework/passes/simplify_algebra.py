@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Graph, Node
 from tilework.passes._arithmetic_rules import ARITHMETIC
 from tilework.passes._movement_rules import MOVEMENTS

@@ -9,12 +9,12 @@ whose extents can be told apart there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 
 from tilework.dims import Dim, dim, product
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Graph, Node, Value
 from tilework.ops._attributes import integers_of
 from tilework.ops.operator import TypeFaults

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TypeAlias
 
 from tilework.dims import ZERO, Dim, product
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True)

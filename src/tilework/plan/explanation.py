@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True)

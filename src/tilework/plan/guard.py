@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 
 
 @dataclass(frozen=True)

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 
 import numpy as np
 
 from tilework.dtypes import boolean, dtype_of
 from tilework.errors import CallError, PlanError, RunError, UsageError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.interpret import interpret
 from tilework.plan.buffers import ConstantPlace, MeasuredPlace, OutputPlace
 from tilework.plan.order import order_of

@@ -7,11 +7,11 @@ and from segment to segment. Sets of nodes are Python integers, bit n for node n
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
 from tilework.errors import Fault
+from tilework.fast_dataclass import dataclass
 from tilework.plan.buffers import ConstantPlace, InputPlace
 from tilework.plan.plan import Plan, alias_key
 from tilework.plan.steps import (

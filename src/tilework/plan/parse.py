@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.errors import ParseError, PlanError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.parse import parse_program
 from tilework.loops.parse_expressions import parse_dim_at
 from tilework.loops.program import LoopProgram

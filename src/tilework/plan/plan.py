@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, Literal
 
 from tilework.dims import Symbol
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import InputPolicy, OutputPolicy
 from tilework.graph.types import TensorType
 from tilework.plan.buffers import (

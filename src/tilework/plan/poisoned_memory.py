@@ -7,11 +7,11 @@ what no right plan does: floating elements become NaN, integers -1 or their larg
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
 from tilework.errors import PlanError
+from tilework.fast_dataclass import dataclass
 from tilework.plan.buffers import ArenaPlace, PlanBuffer
 from tilework.plan.order import Order, bits
 from tilework.plan.plan import Plan, alias_key

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Literal, Protocol, TypeAlias, TypeVar
 
 import numpy as np
+
+from tilework.fast_dataclass import dataclass
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 Artifact_co = TypeVar("Artifact_co", covariant=True)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Literal
 
 from tilework.dims import Dim, Symbol
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 
 Access = Literal["read", "write", "accumulate", "workspace"]
 

@@ -9,10 +9,10 @@ same list and of lists inside them; inside a `Repeat`, once a trip.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import LoopProgram
 from tilework.plan.guard import Guard
 from tilework.plan.protocols import BlackBox

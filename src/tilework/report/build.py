@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from tilework.candidates.candidate import Candidate
@@ -21,6 +20,7 @@ from tilework.cost.counts import (
 from tilework.cost.roofline import Prediction, Roofline, assumed, predict
 from tilework.cost.traffic import Traffic, traffic
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import LoopProgram
 from tilework.loops.verify import verify
 from tilework.machine.cpu import CpuMachine

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from tilework.codegen.cpu.jit import compile_object
 from tilework.codegen.cpu.kernel import emit_kernel
 from tilework.errors import TileworkError
+from tilework.fast_dataclass import dataclass
 from tilework.machine.cpu import CpuMachine
 from tilework.schedule.schedule import Schedule
 

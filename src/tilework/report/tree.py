@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Literal
 
 from tilework.cost.accesses import domain_of
 from tilework.cost.counts import Footprints, LoopCount, loop_counts
 from tilework.cost.domain import points
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Compute, Loop, LoopProgram, Node, Storage, children
 from tilework.loops.text import node_lines
 from tilework.machine.cpu import CpuMachine

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tilework.dims import Dim, Symbol
 from tilework.dtypes import DType
 from tilework.errors import CallError, OutOfMemoryError
+from tilework.fast_dataclass import dataclass, field
 from tilework.plan.protocols import Array
 from tilework.runtime.call_spec import GateInput, GateSpec
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NoReturn
 
 import numpy as np
 
 from tilework.errors import CallError, RunError, TileworkError, UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.plan.protocols import BlackBox
 from tilework.runtime.executable import OTHER_SIZES, Executable
 from tilework.runtime.ports import Port, StepTime, arguments_by_name

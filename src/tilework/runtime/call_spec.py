@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 
 from tilework.dims import Symbol
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import InputPolicy, OutputPolicy
 from tilework.graph.types import TensorType
 from tilework.plan.guard import Guard

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
 from types import TracebackType
 from typing import NoReturn, Self, TypeVar
 
 from tilework import environment
 from tilework.codegen.cpu.jit import Jit
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.runtime.forks import in_child
 from tilework.runtime.kept_objects import kept_objects
 from tilework.runtime.memory import BlockAllocator, BlockPool

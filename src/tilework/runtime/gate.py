@@ -10,7 +10,6 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -28,6 +27,7 @@ from tilework.codegen.cpu.gate import (
 )
 from tilework.dims import Dim, Symbol
 from tilework.errors import CallError, OutOfMemoryError, UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import OutputPolicy
 from tilework.plan.protocols import Array
 from tilework.runtime.arguments import Accepted, ArgumentReader, dense_copy

@@ -14,7 +14,6 @@ import mmap
 import os
 import stat
 from collections.abc import Mapping
-from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -28,6 +27,7 @@ from tilework.cache.keys import Key
 from tilework.dims import Dim, parse_dim
 from tilework.dtypes import dtype_named, dtype_of
 from tilework.errors import FileFormatError, UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.machine.cpu import CpuMachine
 from tilework.machine.host import check_runs_here
 from tilework.plan.explanation import (

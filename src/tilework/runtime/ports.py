@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilework.errors import CallError
+from tilework.fast_dataclass import dataclass
 from tilework.graph.types import OpaqueType, TensorType
 
 

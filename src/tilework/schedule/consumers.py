@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework.dims import dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Compute, Loop, LoopProgram, Node, path, statements
 from tilework.loops.program import walk as walk_tree
 from tilework.schedule.footprint import (

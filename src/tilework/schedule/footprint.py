@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.dims import Bound, Dim, Extreme, FloorDiv, Mod, Monomial, dim, product
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Load, walk
 from tilework.loops.program import AsyncCopy, Compute, Loop, LoopProgram, Node, Prefetch, Storage, path, statements
 from tilework.loops.program import walk as walk_tree

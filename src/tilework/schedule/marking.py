@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import replace_node
 from tilework.schedule.marks import Mark, mark_verdict
 from tilework.schedule.primitive import Applied, Primitive, Reach, Setting

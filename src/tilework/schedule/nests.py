@@ -6,8 +6,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import (
     Loop,
     LoopProgram,

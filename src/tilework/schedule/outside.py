@@ -7,8 +7,8 @@ raised, and the step has to be taken on the whole program.
 from __future__ import annotations
 
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import LoopProgram
 from tilework.schedule.primitive import Primitive
 from tilework.schedule.rewriting import loop_names, statement_names

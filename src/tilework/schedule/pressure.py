@@ -17,10 +17,10 @@ broadcasts: LLVM loads the streamed ones ahead, and may spill one when less than
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tilework.dims import Dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Call, Constant, Expression, Index, Load, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Buffer, Compute, Loop, LoopProgram, Node, Sequence, Storage, children, statements

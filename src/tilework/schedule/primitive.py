@@ -9,11 +9,11 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, cast
 
 from tilework.errors import ScheduleError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.expressions import Load
 from tilework.loops.program import Compute, Intrinsic, Loop, LoopProgram, Node, path, walk
 from tilework.numerics import Numerics

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Any, cast
 
 from tilework.errors import ScheduleError, UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import LoopProgram
 from tilework.loops.verify import verify
 from tilework.machine.finder import machine as machine_named

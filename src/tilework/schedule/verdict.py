@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Literal
 
 from tilework.errors import ScheduleError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.program import LoopProgram, Node
 from tilework.loops.text import node_lines
 

@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from tilework.dims import Dim
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Load, walk
 from tilework.loops.program import AsyncCopy, Compute, Loop, LoopProgram, Node, Storage, children, path
 from tilework.loops.program import walk as walk_tree

@@ -7,12 +7,12 @@ symbols and the base addresses; the driver adds the offsets, which may depend on
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 
 from tilework.codegen.cpu.driver_values import DriverValues
 from tilework.codegen.cpu.frame_layout import POLL_SLOT, POOL_SLOT
 from tilework.dims import total
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass, field
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, MeasuredPlace, OutputPlace, PlanBuffer
 from tilework.plan.guard import Guard
 from tilework.plan.plan import Plan, Segment, needs_allocation

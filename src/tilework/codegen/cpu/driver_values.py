@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from tilework.codegen.cpu.frame_layout import frame_layout
 from tilework.dims import Dim, Extreme, FloorDiv, Loaded, Mod
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass, field
 from tilework.plan.plan import Plan
 
 

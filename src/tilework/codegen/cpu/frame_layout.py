@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tilework.fast_dataclass import dataclass
 from tilework.plan.buffers import ConstantPlace, MeasuredPlace
 from tilework.plan.plan import Plan, needs_allocation
 

@@ -9,10 +9,10 @@ of this is used.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilework.codegen.cpu.objects import architecture
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 
 GATE_EXPORTS = (
     "tilework_gate_bind",

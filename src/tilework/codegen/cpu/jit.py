@@ -13,11 +13,11 @@ import os
 import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol
 
 from tilework.codegen.cpu.objects import CompileTarget, architecture, check_text, symbol_table
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from llvmlite.binding import TargetMachine

@@ -12,11 +12,11 @@ nothing: who gave the poll state knows.
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 
 from tilework.codegen.cpu.partial_vectors import masked_widths
 from tilework.codegen.cpu.printer import Printer, stop_function
 from tilework.codegen.cpu.side_by_side import side_by_side
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import LoopProgram
 from tilework.lowering.aliases import may_alias
 from tilework.lowering.lower import lower

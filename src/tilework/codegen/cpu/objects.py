@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 from typing import Protocol
 
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 
 
 class CompileTarget(Protocol):

@@ -8,8 +8,8 @@ neither read nor written.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from tilework.fast_dataclass import dataclass
 from tilework.machine.cpu import CpuMachine
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -17,6 +16,7 @@ from tilework.compiler.compile import compile_graph
 from tilework.compiler.options import CompileOptions
 from tilework.dtypes import dtype_of
 from tilework.errors import CallError, FrontendError, UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.black_boxes import FUNCTIONS
 from tilework.frontends.onnx.containers import Structure
 from tilework.frontends.onnx.importer import import_parts

@@ -8,11 +8,12 @@ condition holds, the second the other where it does not.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework import dtypes
 from tilework.dims import Dim, dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.control import Refused, Run, WithoutMeaning, applied, formal, owned, truth
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault

@@ -6,10 +6,10 @@ Native checkers may crash on a damaged file and cost start-up time; these checks
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 
 from tilework.errors import Fault
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS, schema_of
 from tilework.frontends.onnx.source import DEEPEST

@@ -7,10 +7,10 @@ None of them reaches the graph. Wherever values pass through subgraphs or the bo
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeAlias
 
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.operand import Operand
 from tilework.frontends.onnx.tensors import ONNX_NAMES
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import numpy as np
 
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.layout import ALIGNMENT, aligned
 

@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.graph.graph import Array
 

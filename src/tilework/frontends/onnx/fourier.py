@@ -7,7 +7,6 @@ power of two (Bluestein); what remains is a product with a matrix of cosines and
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from tilework import dtypes
 from tilework.dims import Dim, dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.graph.graph import Array, Value
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilework.dims import Dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.schema import STANDARD_DOMAINS
 from tilework.frontends.onnx.tensors import ELEMENT_TYPES

@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tilework import dtypes
 from tilework.dims import ONE, Dim, dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.formula import Formula, counting, extent
 from tilework.graph.graph import Value

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 
 from tilework.dims import Dim, dim
 from tilework.dtypes import DType, dtype_of, integer_range
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Array, Value
 from tilework.graph.types import OpaqueType
 

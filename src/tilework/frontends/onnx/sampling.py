@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tilework import dtypes
 from tilework.dims import Dim, dim, product
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.formula import Formula, extent
 from tilework.graph.graph import Value

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING
+
+from tilework.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from onnx import NodeProto

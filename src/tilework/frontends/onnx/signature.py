@@ -5,7 +5,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, SupportsIndex, cast
 
 import numpy as np
@@ -14,6 +13,7 @@ from tilework import dtypes
 from tilework.dims import dim
 from tilework.dtypes import DType
 from tilework.errors import Fault
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.check import listed, node_called, opsets, scopes
 from tilework.frontends.onnx.converters import converters, qualified
 from tilework.frontends.onnx.faults import NodeFault

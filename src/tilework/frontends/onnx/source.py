@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias
 
 from tilework.errors import FrontendError, MissingPackageError
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.external import DataFolder
 
 if TYPE_CHECKING:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework.dims import Dim, dim, maximum, minimum
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 

@@ -7,9 +7,8 @@ P and L interpolate at Chebyshev nodes (60 digits), 3.1e-17 with rounding.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework import dtypes
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, call
 from tilework.lowering.mathematics.pieces import fma, nearest_power, polynomial, select
 from tilework.numerics import Numerics

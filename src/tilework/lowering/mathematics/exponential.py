@@ -9,9 +9,9 @@ iteration), interpolation at Chebyshev nodes (float64, with 60 digits). The rela
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tilework import dtypes
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Call, Constant, Expression, bitcast, call, constant
 from tilework.lowering.mathematics.pieces import (
     clamp,

@@ -8,9 +8,9 @@ relative errors below 2.4e-9 and 4.8e-18.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tilework import dtypes
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, bitcast, call, constant
 from tilework.lowering.mathematics.pieces import fma, format_of, polynomial, select
 from tilework.numerics import Numerics

@@ -8,9 +8,9 @@ digits): relative errors 3.2e-9 and 4.6e-18 of the logarithm. e ln 2 is added in
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tilework import dtypes
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, bitcast, call, cast, constant
 from tilework.lowering.mathematics.pieces import bits_of, fma, format_of, polynomial, select
 from tilework.numerics import Numerics

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework import dtypes
 from tilework.dtypes import DType
 from tilework.errors import CodegenError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Call, Expression, Operand, bitcast, call, constant
 
 

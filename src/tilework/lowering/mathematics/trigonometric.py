@@ -9,9 +9,9 @@ C(r^2); S and C interpolate at Chebyshev nodes (60 digits), relative errors belo
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tilework import dtypes
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, bitcast, call
 from tilework.lowering.mathematics.huge_angle import reduced_huge
 from tilework.lowering.mathematics.pieces import fma, format_of, nearest_product, polynomial, rare, select

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilework.compute.notation import Axis, Computation, Stage
 from tilework.dims import Symbol, product
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.expressions import cast

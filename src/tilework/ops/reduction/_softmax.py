@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from tilework.compute.notation import Axis, Stage
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.expressions import Expression, Parameter, call, constant

@@ -8,9 +8,8 @@ rows use an operand that comes from memory, it is read straight on, a few of its
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework.dims import product
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Compute, Loop, statements
 from tilework.recipes.cpu._access import loads_of
 from tilework.recipes.cpu._caches import cache_of, comes_from_memory

@@ -11,10 +11,11 @@ where its groups lie side by side; where the instruction wants wider elements, t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework.dims import Dim
 from tilework.dtypes import holds
+from tilework.fast_dataclass import dataclass
 from tilework.layout import Layout, Part
 from tilework.loops.expressions import Call, Expression, Load
 from tilework.loops.program import Compute, Loop, walk

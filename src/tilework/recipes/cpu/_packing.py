@@ -7,9 +7,8 @@ cache conflicts and page walks of long strides. Where lanes would be strided, th
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from tilework.dims import Dim, dim, product
+from tilework.fast_dataclass import dataclass
 from tilework.layout import Layout, Part
 from tilework.loops.expressions import Load
 from tilework.loops.program import Compute

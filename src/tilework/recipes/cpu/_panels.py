@@ -7,10 +7,10 @@ panel larger than that is cut into chunks of the sum.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 from tilework.layout import Layout, Part
 from tilework.loops.expressions import Load
 from tilework.loops.program import Compute, Loop

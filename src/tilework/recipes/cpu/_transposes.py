@@ -12,9 +12,9 @@ is filled by turned tiles, in long runs of what is read, and the statement walks
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 from tilework.layout import Layout, Part
 from tilework.loops.program import Compute, Loop
 from tilework.machine.cpu import CpuMachine

@@ -8,8 +8,7 @@ tap that it meets, and the weights of the taps stay in registers meanwhile.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Compute, Loop, statements
 from tilework.machine.cpu import CpuMachine
 from tilework.recipes.cpu._access import loads_of

@@ -11,7 +11,6 @@ eighth of the second level: panels of keys come near once for many queries.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 from tilework.algorithms.attention import Attention, attention_of
@@ -20,6 +19,7 @@ from tilework.candidates.candidate import Candidate
 from tilework.candidates.region import Region
 from tilework.dims import product
 from tilework.errors import ScheduleError
+from tilework.fast_dataclass import dataclass
 from tilework.layout import Layout, Part
 from tilework.loops.expressions import Load
 from tilework.loops.program import Compute, LoopProgram, statements

@@ -15,12 +15,13 @@ With a `dtype` it holds the elements in a wider type, so that they are converted
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import Bound, Dim, dim
 from tilework.dtypes import DType, dtype_named, holds
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Call, Expression, Load, cast
 from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import (

@@ -17,11 +17,12 @@ combined by the write-back: with that it is the field's rfactor.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import dim
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Constant, Expression, Load, cast
 from tilework.loops.program import (
     Access,

@@ -12,10 +12,10 @@ What neighbouring iterations both read is computed by each of them; `store_at` k
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tilework.dims import dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import EMPTY, Compute, Loop, Node, Storage, path, rewrite, sequence, statements
 from tilework.loops.program import walk as walk_tree
 from tilework.schedule.footprint import Box, read_buffers, reads_in_dims, reads_of, written_buffers

@@ -9,10 +9,11 @@ global t[100]                   serial j < 100
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import Dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, Load, cast, rewrite, substitute
 from tilework.loops.program import (
     EMPTY,

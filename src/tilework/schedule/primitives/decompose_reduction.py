@@ -8,12 +8,13 @@ serial i < 64                                 serial i < 64
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 import numpy as np
 
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Constant, Expression, cast
 from tilework.loops.program import Compute, Loop, replace_node, sequence
 from tilework.schedule.footprint import read_buffers, written_buffers

@@ -9,10 +9,11 @@ serial i < 64                       serial i.first < 64
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Loop, Sequence, replace_node, sequence
 from tilework.schedule.iterators import kind
 from tilework.schedule.primitive import Applied, Primitive, Reach, Setting

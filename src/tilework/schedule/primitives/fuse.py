@@ -7,10 +7,10 @@ serial i < 4            serial i_j < 32
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tilework.dims import dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Compute, Loop, replace_node, walk
 from tilework.schedule.primitive import LARGEST, Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import loop_names, replace_variables

@@ -12,10 +12,11 @@ but more code where the store is unrolled.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import Dim, dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import Expression, Load, cast, rewrite, substitute
 from tilework.loops.program import EMPTY, Access, Compute, Loop, Node, Storage, path, sequence, statements, walk
 from tilework.loops.program import rewrite as rewrite_tree

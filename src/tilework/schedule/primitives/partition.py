@@ -13,9 +13,9 @@ spend on them. A statement in a piece keeps its name: later steps find the first
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.loops.partition import partition
 from tilework.loops.program import LoopProgram, path, statements
 from tilework.schedule.marks import marks_after

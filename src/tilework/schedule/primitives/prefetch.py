@@ -14,10 +14,11 @@ serial i < 64                       serial i < 64
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import Dim, dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.expressions import loads
 from tilework.loops.program import Access, Compute, Loop, Storage, path, replace_node, sequence, walk
 from tilework.loops.program import Prefetch as PrefetchNode

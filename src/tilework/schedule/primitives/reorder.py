@@ -7,9 +7,9 @@ serial i < 4            serial k < 8
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Loop, replace_node
 from tilework.schedule.iterators import kind
 from tilework.schedule.marks import marks_after

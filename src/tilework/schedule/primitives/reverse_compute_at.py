@@ -12,10 +12,10 @@ It keeps a nest of its own, so its loops can still be split and marked.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
 from tilework.dims import dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import EMPTY, Loop, Node, path, rewrite, sequence
 from tilework.schedule.consumers import Consumer, clear_way, consumer, finished, writers_below
 from tilework.schedule.footprint import Box, box, loops_inside, writes_of, written_buffers

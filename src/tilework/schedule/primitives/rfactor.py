@@ -15,9 +15,9 @@ It is `cache_write` over reduction axes (here `l`): see there.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Scope
 from tilework.schedule.primitive import Applied, Primitive, Setting
 from tilework.schedule.primitives.cache_write import CacheWrite

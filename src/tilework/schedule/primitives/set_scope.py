@@ -10,9 +10,10 @@ global t[64]                       serial i < 8
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Loop, LoopProgram, Node, Scope, Storage, path, rewrite, walk
 from tilework.schedule.footprint import touched_buffers
 from tilework.schedule.marks import marks_after

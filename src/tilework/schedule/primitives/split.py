@@ -8,10 +8,10 @@ serial i < 100            serial i.outer < 13
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import ClassVar, Literal
 
 from tilework.dims import dim
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import Loop, replace_node, walk
 from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.rewriting import add_guard, instructions, loop_names, replace_variables

@@ -13,10 +13,11 @@ loop whose body the buffer then lives in (empty: the whole program). Towards the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import Dim, dim, maximum
+from tilework.fast_dataclass import dataclass
 from tilework.loops.program import (
     Compute,
     Intrinsic,

@@ -13,9 +13,9 @@ meaning.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
+from tilework.fast_dataclass import dataclass
 from tilework.loops.match import Difference, Match, match
 from tilework.loops.program import Compute, Intrinsic, LoopProgram, replace_node, statements
 from tilework.schedule.primitive import Applied, Primitive, Reach, Setting

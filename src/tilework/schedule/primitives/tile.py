@@ -8,9 +8,9 @@ serial i < 64               serial i.outer < 8
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.schedule.primitive import Applied, Primitive, Reach, Setting
 from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.split import Split

@@ -10,11 +10,12 @@ read must be given that way, by whoever owns it: weights are packed once, when t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import Dim
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 from tilework.layout import Layout, parse_layout
 from tilework.loops.expressions import Expression, Load
 from tilework.loops.expressions import rewrite as rewrite_expression

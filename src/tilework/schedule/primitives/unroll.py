@@ -6,9 +6,9 @@ serial i < 4            unrolled i < 4
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.schedule.marking import Marking
 from tilework.schedule.marks import Mark
 

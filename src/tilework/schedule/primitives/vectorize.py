@@ -6,9 +6,9 @@ serial j < 16              vectorized j < 16
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import ClassVar
 
+from tilework.fast_dataclass import dataclass
 from tilework.schedule.marking import Marking
 from tilework.schedule.marks import Mark
 

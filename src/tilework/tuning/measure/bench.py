@@ -6,11 +6,12 @@ import ctypes
 import gc
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from time import perf_counter
 from typing import Any
 
 import numpy as np
+
+from tilework.fast_dataclass import dataclass
 
 try:
     import resource

@@ -5,12 +5,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from tilework.candidates.candidate import Candidate
 from tilework.cost.accesses import bound
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass, field
 from tilework.loops.interpret import bind_symbols
 from tilework.loops.parse import parse_program
 from tilework.loops.program import LoopProgram

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Literal
 
+from tilework.fast_dataclass import dataclass
 from tilework.tuning.measure.statistics import Interval, median, median_interval, ratio_interval
 
 Outcome = Literal["measured", "refused", "faulted", "crashed", "timed_out", "out_of_memory", "failed"]

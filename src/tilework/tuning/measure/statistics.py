@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from tilework.errors import UsageError
+from tilework.fast_dataclass import dataclass
 
 CONFIDENCE = 0.95
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from tilework import dtypes
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault

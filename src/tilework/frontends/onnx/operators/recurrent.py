@@ -5,11 +5,11 @@ the positions then passes the state on.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from tilework import dtypes
 from tilework.dims import Dim, dim
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault

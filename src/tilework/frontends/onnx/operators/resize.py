@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
 
 from tilework import dtypes
 from tilework.dims import Dim, dim, minimum
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.formula import Formula, Term, counting, extent

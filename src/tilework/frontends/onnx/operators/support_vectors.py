@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import combinations
 
 import numpy as np
 
 from tilework import dtypes
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx import scores
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from tilework import dtypes
 from tilework.dtypes import DType
+from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx import scores
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
