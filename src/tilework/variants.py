@@ -9,6 +9,7 @@ import difflib
 import importlib
 import importlib.util
 import sys
+from functools import cache
 from pathlib import Path
 
 from tilework.errors import UsageError
@@ -39,12 +40,19 @@ def find_variant(package: str, name: str, attribute: str) -> object:
     loaded = sys.modules.get(f"{package}.{name}")
     if loaded is not None and not name.startswith("_") and hasattr(loaded, attribute):
         return getattr(loaded, attribute)
-    known = list_variants(package)
+    known = _known(package)
+    if name not in known:
+        known = list_variants(package)  # a file that is new
     if name not in known:
         near = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         hint = f"did you mean {' or '.join(near)}?" if near else f"use one of {', '.join(known) or '(none there yet)'}"
         raise UsageError(1001, f"{package} has no {name!r}", hint=hint)
     return getattr(importlib.import_module(f"{package}.{name}"), attribute)
+
+
+@cache
+def _known(package: str) -> tuple[str, ...]:
+    return list_variants(package)
 
 
 def _folders(package: str) -> list[Path]:

@@ -14,7 +14,7 @@ from tilework.graph.graph import Graph
 from tilework.machine.finder import machine as machine_named
 from tilework.numerics import Level
 from tilework.ops.interpret import BlackBoxFunction
-from tilework.runtime.context import Context
+from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
 from tilework.runtime.per_shape import PerShape
 from tilework.runtime.settings import bad_setting, expect, whole_number
@@ -114,6 +114,7 @@ def compile(  # noqa: A001 - the public name is tilework.compile
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
     chosen = options(numerics, machine, checked, memory_limit)
+    (context if context is not None else default_context()).prepare()
     if _is_onnx(model):
         compiler = cast("ModelCompiler", find_variant("tilework.frontends.onnx", "compiled", "compile_model"))
         return compiler(_kept(model), _checked_shapes(shapes), chosen, context)

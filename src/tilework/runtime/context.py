@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable
 from types import TracebackType
@@ -9,7 +10,7 @@ from typing import NoReturn, Self, TypeVar
 
 from tilework import environment
 from tilework.codegen.cpu.jit import Jit
-from tilework.errors import UsageError
+from tilework.errors import TileworkError, UsageError
 from tilework.fast_dataclass import dataclass
 from tilework.runtime.forks import in_child
 from tilework.runtime.kept_objects import kept_objects
@@ -113,6 +114,19 @@ class Context:
         """Memory for arenas and large outputs."""
         self._check_open()
         return self._blocks
+
+    def prepare(self) -> None:
+        """Start making the parts that every call needs, in a thread: their code depends on no model.
+
+        What goes wrong there is raised where the part is asked for.
+        """
+        if self._pool is None or self._native is None:
+            _ = self.jit  # made here: who needs only this need not wait
+            threading.Thread(target=self._prepare, name="tilework-parts").start()
+
+    def _prepare(self) -> None:
+        with contextlib.suppress(TileworkError):
+            _ = self.pool, self.native
 
     def allocator(self) -> BlockAllocator:
         """A new `Allocator` (see `tilework.plan.protocols`) on this context's blocks."""
