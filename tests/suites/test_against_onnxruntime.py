@@ -11,31 +11,11 @@ import pytest
 import tilework
 from benchmarks import small_models
 from benchmarks.harness import models
+from benchmarks.harness.exact import exact_outputs
 from benchmarks.harness.onnx_engines import excess, session
 from tilework.runtime.context import ContextOptions
 
 Arrays = dict[str, "np.ndarray[Any, Any]"]
-
-
-def in_float64(path: Path) -> Any:
-    """The model with float64 in place of float32, compiled strictly: what both would give without rounding."""
-    import onnx
-    from onnx import TensorProto, numpy_helper
-
-    model = onnx.load(path)
-    graph = model.graph
-    attributes = [attribute for node in graph.node for attribute in node.attribute]
-    for tensor in (*graph.initializer, *(attribute.t for attribute in attributes if attribute.HasField("t"))):
-        if tensor.data_type == TensorProto.FLOAT:
-            tensor.CopyFrom(numpy_helper.from_array(numpy_helper.to_array(tensor).astype(np.float64), tensor.name))
-    for node in graph.node:
-        for attribute in node.attribute:
-            if node.op_type == "Cast" and attribute.name == "to" and attribute.i == TensorProto.FLOAT:
-                attribute.i = TensorProto.DOUBLE
-    for value in (*graph.input, *graph.output, *graph.value_info):
-        if value.type.tensor_type.elem_type == TensorProto.FLOAT:
-            value.type.tensor_type.elem_type = TensorProto.DOUBLE
-    return tilework.compile(model, numerics="strict")
 
 
 AMPLIFIED = 2.0
@@ -65,7 +45,7 @@ def compared(path: Path, noise: float, cases: list[Arrays], threads: int) -> Non
             again = dict(zip(names, executable(*(case[port.name] for port in executable.inputs)), strict=True))
             theirs = dict(zip(names, reference.run(None, case), strict=True))
             if excess(ours, theirs, noise) > 1:
-                exact = dict(zip(names, in_float64(path)(**case), strict=True))
+                exact = exact_outputs(path, case)
                 assert nearer(ours, theirs, exact, noise)
             for name, value in ours.items():
                 assert value.tobytes() == again[name].tobytes(), f"{name} differs from run to run"
