@@ -82,8 +82,8 @@ def through_json(trace: Trace) -> Trace:
 
 def identical(kernel: RegionKernel) -> str:
     """`same` where the replayed trace gives the same object code, byte for byte; else what differs."""
-    from tilework.codegen.cpu.jit import compile_object
     from tilework.codegen.cpu.kernel import emit_kernel
+    from tilework.codegen.cpu.llvm import compile_object
     from tilework.machine.finder import machine
     from tilework.schedule.schedule import Schedule
 

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from tilework import dtypes
-from tilework.codegen.cpu.jit import emit_assembly
+from tilework.codegen.cpu.llvm import emit_assembly
 from tilework.compiler.compile import Compiled, compile_graph, lower_graph
 from tilework.compiler.options import CompileOptions
 from tilework.dims import Symbol

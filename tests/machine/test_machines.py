@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tilework.codegen.cpu.jit import Jit, verify_text
+from tilework.codegen.cpu.jit import Jit
+from tilework.codegen.cpu.llvm import verify_text
 from tilework.errors import UsageError
 from tilework.machine.finder import machine, names
 from tilework.machine.host import detect, read_caches

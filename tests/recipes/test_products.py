@@ -11,8 +11,8 @@ import pytest
 
 from tests.lowering.native import Native
 from tilework import dtypes
-from tilework.codegen.cpu.jit import emit_assembly
 from tilework.codegen.cpu.kernel import emit_kernel
+from tilework.codegen.cpu.llvm import emit_assembly
 from tilework.compiler.compile import compile_graph
 from tilework.compiler.options import CompileOptions
 from tilework.compute import builder as compute

@@ -13,7 +13,8 @@ import numpy as np
 import pytest
 
 from tilework.codegen.cpu.gate import gate_text
-from tilework.codegen.cpu.jit import HostTarget, Jit, LoadedCode, compile_object
+from tilework.codegen.cpu.jit import Jit, LoadedCode
+from tilework.codegen.cpu.llvm import HostTarget, compile_object
 from tilework.errors import CodegenError
 from tilework.runtime.frame import ERROR_SLOT, FIRST_SLOT, POLL_SLOT, Frame
 from tilework.runtime.native import NativeGate

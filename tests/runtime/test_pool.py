@@ -12,7 +12,8 @@ import numpy as np
 import pytest
 
 from tests.runtime.conftest import Regions, make_regions
-from tilework.codegen.cpu.jit import HostTarget, Jit, compile_object
+from tilework.codegen.cpu.jit import Jit
+from tilework.codegen.cpu.llvm import HostTarget, compile_object
 from tilework.codegen.cpu.threads import INLINE_EXPORTS, INLINE_TEXT, pool_text
 from tilework.errors import CodegenError, UsageError
 from tilework.runtime.pool import SPIN_ALONE, SPIN_BESIDE_TORCH, RegionFunction, ThreadPool

@@ -7,8 +7,8 @@ import re
 import pytest
 
 from tests.schedule.programs import chain, load, matrix_product
-from tilework.codegen.cpu.jit import emit_assembly
 from tilework.codegen.cpu.kernel import emit_kernel
+from tilework.codegen.cpu.llvm import emit_assembly
 from tilework.compute.nest import loop_program
 from tilework.compute.notation import Axis, Computation, Stage
 from tilework.dims import dim

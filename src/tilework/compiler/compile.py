@@ -47,6 +47,7 @@ from tilework.runtime.boxed import BoxedExecutable
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
 from tilework.runtime.package import Parts
+from tilework.runtime.processors import available_processors
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -187,7 +188,7 @@ def compile_graph(
     owner = context if context is not None else default_context()
     stages = Stages()
     jit = owner.jit
-    maker = CodeMaker(lambda text: jit.compile_object(text, target))
+    maker = CodeMaker(lambda text: jit.compile_object(text, target), threads=max(available_processors() - 1, 1))
     graph, around = split(graph, black_boxes or {})
     with _without_collections():
         try:

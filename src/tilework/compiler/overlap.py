@@ -1,86 +1,109 @@
-"""Machine code while Python still lowers: LLVM works in a thread of its own on the kernels that are ready.
+"""Machine code while Python still lowers: LLVM works in threads of its own on the kernels that are ready.
 
-LLVM's calls let go of the interpreter's lock, so the two run beside each other. Kernels go in batches, as a module has
-a cost of its own; the first batches are small, so that the thread has something to do from the first kernel on.
+Generating code lets go of the interpreter's lock, so lowering and several generators run beside each other. Kernels go
+in batches, as a module has a cost of its own. What is in a batch depends on the texts alone, never on what happens to
+be ready: equal programs have equal modules.
 """
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 
 from tilework.codegen.cpu.kernel import KernelText
 from tilework.codegen.cpu.modules import joined_text
 
-BATCHES = (1, 2, 4)
-"""Kernels in the first modules."""
-BATCH = 6
-"""Kernels in every further module. Never what happens to be ready: equal programs have equal modules."""
+BATCH = 24_000
+"""Characters of text from which on kernels make a module: some 30 ms of work."""
 
 
 class CodeMaker:
     """Takes kernel texts one by one and gives their object code back at the end, in the order of the batches.
 
-    `compile_object` is called in one thread at a time; an error in it is raised by `objects`. The thread ends with
-    `objects` or `abandon`.
+    `compile_object` is called in up to `threads` threads at a time, and in the caller's once there is nothing left to
+    lower; an error in it is raised by `objects`. The threads end with `objects` or `abandon`.
     """
 
-    def __init__(self, compile_object: Callable[[str], bytes]) -> None:
+    def __init__(self, compile_object: Callable[[str], bytes], threads: int = 1) -> None:
         self._compile = compile_object
+        self._limit = threads
         self._waiting: list[str] = []
         self._names: set[str] = set()
-        self._done: list[bytes] = []
-        self._error: BaseException | None = None
-        self._batches: SimpleQueue[str | None] = SimpleQueue()
-        self._thread: threading.Thread | None = None
-        self._started = 0
-        self._abandoned = False
+        self._made: list[bytes] = []
+        self._errors: list[BaseException] = []
+        self._batches: SimpleQueue[tuple[int, str]] = SimpleQueue()
+        self._threads: list[threading.Thread] = []
+        self._ready = threading.Semaphore(0)
+        self._ended = False
 
     def add(self, kernel: KernelText) -> None:
         """Take a kernel (one that is known already is passed over)."""
         if kernel.name not in self._names:
             self._names.add(kernel.name)
             self._waiting.append(kernel.ir)
-            if len(self._waiting) >= (BATCHES[self._started] if self._started < len(BATCHES) else BATCH):
-                self._started += 1
+            # the first thread has something to do from the first kernel on
+            if not self._made or sum(map(len, self._waiting)) >= BATCH:
                 self._start(joined_text(self._waiting))
                 self._waiting = []
 
     def objects(self, rest: str) -> list[bytes]:
         """Object code of everything taken, with `rest` in the last module. Raises what `compile_object` raised."""
-        last = joined_text([*self._waiting, rest])
+        self._put(joined_text([*self._waiting, rest]))
         self._waiting = []
-        if self._thread is None:
-            return [self._compile(last)]
-        self._batches.put(None)
-        # the last module is made here, beside what the thread still has to do
-        made = self._compile(last)
-        self._thread.join()
-        if self._error is not None:
-            raise self._error
-        return [*self._done, made]
+        try:
+            while self._one():
+                pass
+        finally:
+            self._end()
+        if self._errors:
+            raise self._errors[0]
+        return self._made
 
     def abandon(self) -> None:
         """Make nothing further, and wait for what is being made."""
-        self._abandoned = True
-        if self._thread is not None:
-            self._batches.put(None)
-            self._thread.join()
+        while True:
+            try:
+                self._batches.get_nowait()
+            except Empty:
+                break
+        self._end()
+
+    def _end(self) -> None:
+        self._ended = True
+        for _ in self._threads:
+            self._ready.release()
+        for thread in self._threads:
+            thread.join()
+
+    def _put(self, text: str) -> None:
+        self._batches.put((len(self._made), text))
+        self._made.append(b"")
 
     def _start(self, text: str) -> None:
-        self._batches.put(text)
-        if self._thread is None:
-            self._thread = threading.Thread(target=self._work, name="tilework-code", daemon=True)
-            self._thread.start()
+        self._put(text)
+        self._ready.release()
+        if len(self._threads) < self._limit:
+            thread = threading.Thread(target=self._work, name="tilework-code", daemon=True)
+            self._threads.append(thread)
+            thread.start()
 
     def _work(self) -> None:
         while True:
-            text = self._batches.get()
-            if text is None or self._abandoned:
+            self._ready.acquire()
+            if not self._one() and self._ended:
                 return
-            try:
-                self._done.append(self._compile(text))
-            except BaseException as error:  # noqa: BLE001 - it is raised where the code is asked for
-                self._error = error
-                return
+
+    def _one(self) -> bool:
+        """Make the next batch; False where there is none, or where one failed."""
+        try:
+            place, text = self._batches.get_nowait()
+        except Empty:
+            return False
+        if self._errors:
+            return False
+        try:
+            self._made[place] = self._compile(text)
+        except BaseException as error:  # noqa: BLE001 - it is raised where the code is asked for
+            self._errors.append(error)
+        return True

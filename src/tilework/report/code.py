@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import struct
 
-from tilework.codegen.cpu.jit import compile_object
 from tilework.codegen.cpu.kernel import emit_kernel
+from tilework.codegen.cpu.llvm import compile_object
 from tilework.errors import TileworkError
 from tilework.fast_dataclass import dataclass
 from tilework.machine.cpu import CpuMachine

@@ -15,7 +15,7 @@ from tilework.codegen.cpu.objects import CompileTarget
 LIMIT = 1 << 30
 """Bytes that are kept where nothing else is said."""
 _GENERATION = "level 3, PIC, small code model, no passes"
-"""How text becomes an object; see `codegen.cpu.jit.compile_object`."""
+"""How text becomes an object; see `codegen.cpu.llvm.compile_object`."""
 SECTION = "object"
 
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tilework.codegen.cpu.jit import HostTarget, Jit, compile_object, emit_assembly, host_target, verify_text
+from tilework.codegen.cpu.jit import Jit
+from tilework.codegen.cpu.llvm import HostTarget, compile_object, emit_assembly, host_target, verify_text
 from tilework.codegen.cpu.objects import check_text, symbol_table
 from tilework.errors import CodegenError
 
@@ -272,5 +273,37 @@ thread.join()
     done = subprocess.run(
         [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
         capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_forks_meet_no_thread_that_generates_code():
+    """Several threads generate code all the time; forks take their turn, and children find LLVM free."""
+    script = """
+import os, threading
+from tilework.codegen.cpu.llvm import Generators, compile_object, host_target
+lines = "".join(f"  %a{n + 1} = mul i32 %a{n}, {n + 3}\\n" for n in range(2000))
+text = "define i32 @f(i32 %a0) {\\n" + lines + "  ret i32 %a2000\\n}\\n"
+target, generators = host_target(), Generators()
+expected = compile_object(text, target, generators)
+stop = False
+def busy():
+    while not stop:
+        assert compile_object(text, target, generators) == expected
+threads = [threading.Thread(target=busy) for _ in range(3)]
+for thread in threads:
+    thread.start()
+for number in range(8):
+    child = os.fork()
+    if not child:
+        os._exit(0 if compile_object(text, target, generators) == expected else 1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+stop = True
+for thread in threads:
+    thread.join()
+"""
+    done = subprocess.run(
+        [sys.executable, "-W", "ignore::DeprecationWarning", "-c", script],
+        capture_output=True, text=True, timeout=240, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")

@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.lowering.native import Native
-from tilework.codegen.cpu.jit import Jit, verify_text
+from tilework.codegen.cpu.jit import Jit
 from tilework.codegen.cpu.kernel import emit_kernel
+from tilework.codegen.cpu.llvm import verify_text
 from tilework.codegen.cpu.side_by_side import LONG, side_by_side
 from tilework.loops.parse import parse_program
 from tilework.loops.program import LoopProgram

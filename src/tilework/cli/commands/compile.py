@@ -83,7 +83,7 @@ def _write(
 
 def stage(done: Compiled, emit: str) -> list[tuple[str, str]]:
     """The named texts of one stage: one a kernel for `loops`, one a module for `llvm` and `asm`."""
-    from tilework.codegen.cpu.jit import emit_assembly
+    from tilework.codegen.cpu.llvm import emit_assembly
     from tilework.graph.text import to_text
     from tilework.loops.text import program_text
     from tilework.machine.finder import machine

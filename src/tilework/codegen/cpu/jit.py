@@ -9,18 +9,21 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import itertools
-import os
-import threading
 import weakref
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Protocol
 
-from tilework.codegen.cpu.objects import CompileTarget, architecture, check_text, symbol_table
+from tilework.codegen.cpu.llvm import (
+    LLVM_LOCK,
+    Generators,
+    binding,
+    compile_object,
+    emit_assembly,
+    host_target,
+    target_machine,
+)
+from tilework.codegen.cpu.objects import CompileTarget, symbol_table
 from tilework.errors import CodegenError
-from tilework.fast_dataclass import dataclass
-
-if TYPE_CHECKING:
-    from llvmlite.binding import TargetMachine
 
 HOST_FUNCTIONS: tuple[str, ...] = (
     # what LLVM itself calls for copies, remainders and roundings
@@ -36,51 +39,6 @@ HOST_FUNCTIONS: tuple[str, ...] = (
     "PyErr_BadInternalCall",
 )  # fmt: skip
 """Every function outside generated code that generated code may call. Anything else is refused before linking."""
-
-# LLVM's binding has one lock for the whole process, so this one is too: it is held while LLVM is at work, and across
-# forks, so that a child never finds LLVM locked by a thread that it does not have.
-_LLVM = threading.RLock()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(before=_LLVM.acquire, after_in_parent=_LLVM.release, after_in_child=_LLVM.release)
-
-
-@dataclass(frozen=True)
-class HostTarget:
-    """The machine this process runs on, as LLVM describes it (features listed in full)."""
-
-    triple: str
-    cpu: str
-    features: str
-
-
-def host_target() -> HostTarget:
-    """The host's triple, processor and features, read from LLVM."""
-    with _LLVM:
-        binding = _binding()
-        features = binding.get_host_cpu_features().flatten()
-        return HostTarget(binding.get_process_triple(), binding.get_host_cpu_name(), features)
-
-
-def compile_object(text: str, target: CompileTarget) -> bytes:
-    """Relocatable object code for LLVM text, at code generation level 3 and without optimisation passes.
-
-    Position independent, small code model: constants are read relative to the instruction. Nothing is run or loaded, so
-    any x86-64 or AArch64 target will do.
-
-    Raises:
-        CodegenError: 1680 text refused, 1681 instruction not on the target, 1684 unknown target.
-    """
-    return _emit(text, target, _object_bytes)
-
-
-def emit_assembly(text: str, target: CompileTarget) -> str:
-    """The same code as `compile_object`, as assembly text for a reader. Raises the same errors."""
-    return _emit(text, target, lambda machine, module: str(machine.emit_assembly(module)))
-
-
-def verify_text(text: str, target: CompileTarget) -> None:
-    """Read and verify LLVM text without generating code. Raises as `compile_object`."""
-    _emit(text, target, lambda machine, module: None)  # noqa: ARG005
 
 
 class LoadedCode:
@@ -133,7 +91,7 @@ class Jit:
         self._store = store
         self.target: CompileTarget = target if target is not None else host_target()
         self._linker: list[Any] = []  # one, once something was loaded
-        self._generators: dict[tuple[str, str, str], TargetMachine] = {}
+        self._generators = Generators()
         self._names = itertools.count()
         self._host_addresses: dict[str, int] = {}
         self._closed = False
@@ -144,7 +102,7 @@ class Jit:
         chosen = target if target is not None else self.target
 
         def make() -> bytes:
-            return _emit(text, chosen, _object_bytes, self._generators)
+            return compile_object(text, chosen, self._generators)
 
         return make() if self._store is None else self._store.object_of(text, chosen, make)
 
@@ -170,7 +128,7 @@ class Jit:
             CodegenError: 1682 a symbol that nothing defines, 1683 unreadable object, 1685 after `close`.
         """
         images = [objects] if isinstance(objects, bytes) else list(objects)
-        with _LLVM:
+        with LLVM_LOCK:
             if self._closed:
                 raise CodegenError(1685, "code cannot be loaded: the JIT is closed")
             if any(used.closed for used in uses):
@@ -182,10 +140,9 @@ class Jit:
         self, images: list[bytes], exports: list[str], linked: Mapping[str, int], uses: tuple[LoadedCode, ...]
     ) -> LoadedCode:
         if not self._linker:
-            binding = _binding()
-            with contextlib.closing(_target_machine(host_target())) as machine:
-                self._linker.append(binding.create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True))
-        builder = _llvm().JITLibraryBuilder()
+            with contextlib.closing(target_machine(host_target())) as machine:
+                self._linker.append(binding().create_lljit_compiler(machine, use_jit_link=True, suppress_errors=True))
+        builder = binding().JITLibraryBuilder()
         for image in images:
             builder.add_object_img(image)
         for name, address in linked.items():
@@ -254,84 +211,12 @@ class _Release:
         self._held: list[Any] = [tracker, linker]
 
     def __call__(self) -> None:
-        with _LLVM:
+        with LLVM_LOCK:
             self._held[0].close()
             self._held.clear()
 
 
-def _let_go(linker: list[Any], generators: dict[tuple[str, str, str], TargetMachine]) -> None:
-    with _LLVM:
+def _let_go(linker: list[Any], generators: Generators) -> None:
+    with LLVM_LOCK:
         linker.clear()
         generators.clear()
-
-
-def _binding() -> Any:
-    """llvmlite's binding with this machine's targets ready (asking again is cheap). Only with the lock held."""
-    binding = _llvm()
-    binding.initialize_native_target()
-    binding.initialize_native_asmprinter()
-    binding.initialize_native_asmparser()
-    return binding
-
-
-def _llvm() -> Any:
-    from llvmlite import binding
-
-    return binding
-
-
-def _target_machine(target: CompileTarget) -> TargetMachine:
-    binding = _binding()
-    if architecture(target.triple) != architecture(binding.get_process_triple()):
-        binding.initialize_all_targets()
-        binding.initialize_all_asmprinters()
-    try:
-        kind = binding.Target.from_triple(target.triple)
-    except RuntimeError as problem:
-        raise CodegenError(1684, f"no code generator for {target.triple}: {problem}", where=target.triple) from problem
-    return kind.create_target_machine(
-        cpu=target.cpu, features=target.features, opt=3, reloc="pic", codemodel="small", jit=False
-    )
-
-
-def _object_bytes(machine: Any, module: Any) -> bytes:
-    return bytes(machine.emit_object(module))
-
-
-def _emit(
-    text: str,
-    target: CompileTarget,
-    emit: Callable[[Any, Any], Any],
-    generators: dict[tuple[str, str, str], TargetMachine] | None = None,
-) -> Any:
-    """What `emit` makes of the text. `generators` keeps code generators, whose tables take a millisecond to set up."""
-    if architecture(target.triple) not in ("x86", "aarch64"):
-        raise CodegenError(1684, f"no code generator for {target.triple}", where=target.triple)
-    check_text(text, target)
-    with _LLVM:
-        key = (target.triple, target.cpu, target.features)
-        machine = generators.get(key) if generators is not None else None
-        if machine is not None:
-            return _emit_locked(text, target, emit, machine)
-        machine = _target_machine(target)
-        if generators is None:
-            with contextlib.closing(machine):
-                return _emit_locked(text, target, emit, machine)
-        generators[key] = machine
-        return _emit_locked(text, target, emit, machine)
-
-
-def _emit_locked(text: str, target: CompileTarget, emit: Callable[[Any, Any], Any], machine: TargetMachine) -> Any:
-    binding = _binding()
-    # Everything is closed here, under the lock, even if an error keeps this frame alive. A context for each module:
-    # type names of one never rename those of the next.
-    with contextlib.ExitStack() as held:
-        context = held.enter_context(contextlib.closing(binding.create_context()))
-        try:
-            module = held.enter_context(contextlib.closing(binding.parse_assembly(text, context=context)))
-            module.triple = target.triple
-            module.data_layout = str(machine.target_data)
-            module.verify()
-        except RuntimeError as problem:
-            raise CodegenError(1680, f"LLVM refuses the text: {problem}", where=target.triple) from problem
-        return emit(machine, module)
