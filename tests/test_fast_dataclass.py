@@ -6,14 +6,17 @@ import copy
 import dataclasses
 import inspect
 import pickle
+import re
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ClassVar
 
 import pytest
 
+import tilework
 from tilework import fast_dataclass
 
 Make = Callable[..., Any]
@@ -223,3 +226,16 @@ def test_no_method_is_compiled_by_an_import() -> None:
     classes, late = map(int, done.stdout.split())
     assert classes > 200
     assert late > classes // 2
+
+
+def test_the_package_uses_them() -> None:
+    """A class with slots is the standard library's: only that one makes it anew."""
+    source = Path(tilework.__file__).parent
+    standard = {
+        path.relative_to(source).as_posix()
+        for path in source.rglob("*.py")
+        if re.search(
+            r"^\s*from dataclasses import .*\bdataclass\b|^import dataclasses as", path.read_text(), re.MULTILINE
+        )
+    }
+    assert standard == {"dims/atoms.py", "fast_dataclass.py"}
