@@ -33,7 +33,7 @@ HOW = {
     "composed": "imported through the body that the package onnx has for it, node by node",
     "control flow": "its bodies run inside the plan",
     "resolved": "sequences and optionals are taken apart while the model is imported",
-    "black box": "run by a function of Python's around the generated code: strings and maps have no machine form",
+    "black box": "run by a function of Python's between generated code: strings and maps have no machine form",
     "missing": "",
 }
 

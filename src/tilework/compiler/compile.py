@@ -16,21 +16,21 @@ from tilework.codegen.cpu.driver import emit_driver
 from tilework.codegen.cpu.kernel import KernelText
 from tilework.compiler.blocks import block_of
 from tilework.compiler.copies import copies
+from tilework.compiler.cut import cut_at_boxes, refuse_what_is_not_compiled
+from tilework.compiler.explained import explained_together
 from tilework.compiler.kernels import RegionKernel, region_kernels
 from tilework.compiler.options import CompileOptions
-from tilework.compiler.outside import explanations, split
 from tilework.compiler.overlap import CodeMaker
 from tilework.compiler.plan_items import planned_block
 from tilework.compiler.planning import build_plan, is_view
 from tilework.compiler.stacking import RowKernels
 from tilework.decisions.attention import attentions
 from tilework.dims import Dim
-from tilework.errors import CodegenError
 from tilework.fast_dataclass import dataclass, field
-from tilework.graph.graph import Graph, walk
-from tilework.graph.types import TokenType
+from tilework.graph.graph import Graph
 from tilework.graph.verify import verify as verify_graph
 from tilework.layout import ALIGNMENT, aligned
+from tilework.machine.cpu import CpuMachine
 from tilework.machine.finder import machine as machine_named
 from tilework.machine.host import check_runs_here
 from tilework.memory.arenas import place_arenas
@@ -43,7 +43,7 @@ from tilework.passes.pipeline import REGROUPING_PASSES, Pipeline
 from tilework.plan.buffers import ConstantPlace
 from tilework.plan.explanation import Explanation, RegionExplanation
 from tilework.plan.plan import Plan
-from tilework.runtime.boxed import BoxedExecutable
+from tilework.runtime.boxed import BoxCall, BoxedExecutable, CompiledPart
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
 from tilework.runtime.package import Parts
@@ -97,7 +97,7 @@ def lower_graph(
     machine = machine_named(options.machine)
     with stages("verify"):
         verify_graph(graph)
-        _refuse_what_is_not_compiled(graph)
+        refuse_what_is_not_compiled(graph)
     with stages("simplify"):
         if numerics(options.numerics).reassociate:
             graph = Pipeline(REGROUPING_PASSES).run(IntegerProducts().run(graph))
@@ -156,17 +156,6 @@ def _explain(kernel: RegionKernel) -> RegionExplanation:
     )  # fmt: skip
 
 
-def _refuse_what_is_not_compiled(graph: Graph) -> None:
-    for node in walk(graph):
-        tokens = any(isinstance(value.type, TokenType) for value in node.outputs)
-        if node.black_box or tokens:
-            what = "a black box" if node.black_box else "an effect"
-            raise CodegenError(1652, f"{what} ({node.operator}) is not compiled yet", where=node.location or node.name)
-    for value in graph.inputs:
-        if isinstance(value.type, TokenType):
-            raise CodegenError(1652, "an input that is a token is not compiled yet", where=value.name)
-
-
 def compile_graph(
     graph: Graph,
     options: CompileOptions | None = None,
@@ -175,10 +164,10 @@ def compile_graph(
 ) -> Executable:
     """Compile a graph and load it; code and memory belong to `context` (the process's own by default).
 
-    `black_boxes` has a function for the name of each black box in the graph.
+    `black_boxes` has a function for the name of each black box in the graph, which is compiled in parts between them.
 
     Raises `CodegenError` 1764, before anything is compiled, for a machine whose code this processor cannot run; 1652
-    for a black box that stands between compiled operations.
+    for a black box in the body of control flow.
     """
     chosen = options or CompileOptions()
     target = None
@@ -186,10 +175,28 @@ def compile_graph(
         target = machine_named(chosen.machine)
         check_runs_here(target)
     owner = context if context is not None else default_context()
+    cut = cut_at_boxes(graph, black_boxes or {})
+    if cut is None:
+        return _compiled(graph, chosen, owner, target)
+    steps: list[BoxCall | CompiledPart] = []
+    makers: dict[str, str] = {}
+    """Where what boxes make comes from, once there is a compiled part before them."""
+    for step in cut.steps:
+        if isinstance(step, BoxCall):
+            if any(isinstance(before, CompiledPart) for before in steps):
+                makers.update((port.name, step.origin) for port in step.outputs)
+            steps.append(step)
+        else:
+            origins = dict.fromkeys(makers[value.name] for value in step.inputs if value.name in makers)
+            steps.append(CompiledPart(_compiled(step, chosen, owner, target), tuple(origins)))
+    explanation = explained_together(graph.name, steps)
+    return BoxedExecutable(graph.name, cut.inputs, cut.outputs, cut.constants, tuple(steps), explanation)
+
+
+def _compiled(graph: Graph, chosen: CompileOptions, owner: Context, target: CpuMachine | None) -> Executable:
     stages = Stages()
     jit = owner.jit
     maker = CodeMaker(lambda text: jit.compile_object(text, target), threads=max(available_processors() - 1, 1))
-    graph, around = split(graph, black_boxes or {})
     with _without_collections():
         try:
             done = lower_graph(graph, chosen, stages, maker.add)
@@ -208,17 +215,15 @@ def compile_graph(
         code_bytes=sum(map(len, objects)),
         constant_bytes=sum(array.nbytes for array in constants.values()),
         compile_milliseconds=tuple(stages.times),
-        black_boxes=() if around is None else explanations(around),
     )
     work = sum(((r.flops or Dim()) + (r.bytes or Dim()) for r in explanation.regions), Dim())
     parts = Parts(
         tuple(objects), target if target is not None else machine_named("host"), DRIVER, tuple(kernels), work,
         chosen.memory_limit,
     )  # fmt: skip
-    make = partial(Executable, parts=parts) if around is None else partial(BoxedExecutable, around=around)
-    return make(
+    return Executable(
         done.plan, code, code[DRIVER], constants, owner, explanation, work=work, memory_limit=chosen.memory_limit,
-        step_entries={name: code[name] for name in kernels},
+        step_entries={name: code[name] for name in kernels}, parts=parts,
     )  # fmt: skip
 
 

@@ -64,7 +64,7 @@ CODES: Mapping[int, CodeInfo] = {
     ),
     1652: CodeInfo(
         "not compiled yet",
-        "Effects, and black boxes between compiled operations, are part of graphs but are not compiled yet.",
+        "Effects, and black boxes in the bodies of control flow, are part of graphs but are not compiled yet.",
         "Simplify the model, or run that part elsewhere.",
     ),
     1653: CodeInfo(

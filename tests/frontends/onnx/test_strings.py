@@ -75,17 +75,51 @@ def test_numbers_that_are_written_as_strings() -> None:
     np.testing.assert_array_equal(executable(words("1.5", "-2", "1e3"))[0], [-1.5, 2, -1000])
 
 
-def test_boxes_between_compiled_operations_are_refused() -> None:
+def test_boxes_between_compiled_operations() -> None:
+    """Numbers are written out, matched, and counted; what was measured before is a size afterwards."""
     nodes = [
         helper.make_node("Neg", ["x"], ["y"]),
         helper.make_node("Cast", ["y"], ["s"], to=TensorProto.STRING, name="write"),
-        helper.make_node("RegexFullMatch", ["s"], ["m"], pattern="-.*"),
+        helper.make_node("RegexFullMatch", ["s"], ["m"], pattern="-.*", name="match"),
         helper.make_node("Not", ["m"], ["z"]),
+        helper.make_node("Compress", ["y", "z"], ["rest"], axis=0),
+        helper.make_node("Cast", ["rest"], ["words"], to=TensorProto.STRING, name="write again"),
+        helper.make_node("StringSplit", ["words"], ["parts", "counts"], delimiter="."),
+        helper.make_node("Size", ["x"], ["all"]),
+        helper.make_node("Add", ["counts", "all"], ["sum"]),
+        helper.make_node("Concat", ["rest", "x"], ["both"], axis=0),
     ]
+    executable = tilework.compile(model(nodes, {"x": (TensorProto.FLOAT, ["N"])}, ["z", "sum", "parts", "both"]))
+    for x in ([1.5, -2, 3, -4.5], [-1], [2], []):
+        array = np.array(x, np.float32)
+        z, total, parts, both = executable(array)
+        rest = -array[array < 0]
+        assert z.tolist() == [not value > 0 for value in x]
+        assert total.tolist() == [2 + len(x)] * len(rest)
+        assert parts.tolist() == [str(value).split(".") for value in rest.tolist()]
+        np.testing.assert_array_equal(both, [*rest, *array])
+    assert [box.step for box in executable.explain().black_boxes][:2] == ["Cast write", "RegexFullMatch match"]
+    _, times = executable.step_times(np.ones(3, np.float32))
+    assert {"Cast write", "RegexFullMatch match", "Cast write again"} <= {time.origin for time in times}
+
+
+def test_boxes_in_branches_are_refused() -> None:
+    def branch(name: str, value: str) -> Any:
+        nodes = [
+            helper.make_node("Cast", [value], [f"{name}_s"], to=TensorProto.STRING, name=f"write {name}"),
+            helper.make_node("RegexFullMatch", [f"{name}_s"], [f"{name}_m"], pattern="-.*"),
+        ]
+        return helper.make_graph(nodes, name, [], [helper.make_empty_tensor_value_info(f"{name}_m")])
+
+    nodes = [
+        helper.make_node("If", ["c"], ["m"], then_branch=branch("then", "x"), else_branch=branch("else", "y")),
+    ]
+    kinds = (TensorProto.FLOAT, ["N"])
+    proto = model(nodes, {"c": (TensorProto.BOOL, []), "x": kinds, "y": kinds}, ["m"])
     with pytest.raises(CodegenError) as caught:
-        tilework.compile(model(nodes, {"x": (TensorProto.FLOAT, ["N"])}, ["z"]))
+        tilework.compile(proto)
     assert caught.value.code == 1652
-    assert "RegexFullMatch" in str(caught.value)
+    assert "body" in str(caught.value)
 
 
 def test_numbers_where_strings_are_wanted() -> None:
