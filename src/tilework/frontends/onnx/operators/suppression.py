@@ -20,8 +20,8 @@ from tilework.graph.graph import Value
 
 TILE = 32
 """Boxes of a row that one trip looks at."""
-SHORT = 128
-"""Boxes up to which a list of chosen ones is gone through as a whole, rather than measured each trip."""
+SHORT = 256
+"""Boxes of a row up to which all are gone through, rather than those that may be chosen."""
 MOST_HELD = 1024
 """Boxes up to which a row's list of chosen ones is as long as it may get, where not all boxes of a row are fewer."""
 
@@ -125,8 +125,16 @@ def _search(emit: Emitter, rows: _Rows, order: Value) -> _Search:
     batches, classes, count = rows.scores.tensor.shape
     sides = [emit.slice_axis(rows.boxes, 2, side, side + 1) for side in range(4)]
     spread = [emit.broadcast(emit.reshape(side, (batches, 1, count)), (batches, classes, count)) for side in sides]
-    ordered = [emit.apply("take_along_axis", side, order, dimension=2) for side in spread]
     alive = rows.alive(emit, emit.apply("take_along_axis", rows.scores, order, dimension=2))
+    looked_at = order.tensor.shape[2]
+    if rows.least is not None and not (looked_at.is_constant and looked_at.constant <= SHORT):
+        # scores fall, so few may be chosen that come late (those that are no numbers come first, and may not)
+        places = emit.apply("add", emit.iota(order.tensor.shape, 2, dtypes.int64), 1)
+        last = emit.apply("select", alive, places, emit.zeros_like(places))
+        most = emit.reduce(last, (0, 1, 2), "maximum", keep=False)
+        used = emit.measured(emit.apply("maximum", most, 0), "boxes", looked_at.value)
+        alive, order = (emit.slice_axis(value, 2, 0, used) for value in (alive, order))
+    ordered = [emit.apply("take_along_axis", side, order, dimension=2) for side in spread]
     return _Search(_corners(emit, ordered, rows.centers), alive, order, rows.most, rows.threshold, rows.room)
 
 
@@ -169,10 +177,11 @@ def _corners(emit: Emitter, sides: Sequence[Value], centers: bool) -> _Boxes:
 
 @dataclass(frozen=True)
 class _Search:
-    """The search of all rows at once, a tile of each row's best boxes a trip.
+    """The search of all rows at once: each trip takes the best boxes of every row that are left, chooses among them,
+    and strikes out what overlaps the chosen ones. Where boxes lie in clusters, few trips strike out nearly all.
 
-    A tile's boxes are held against those chosen before, and then against each other. `boxes`, `alive` (whether a box
-    may be chosen) and `order` (its number) are in the order of scores; `room`: see `_room`.
+    `boxes`, `alive` (whether a box may be chosen) and `order` (its number) are in the order of scores; `room`: see
+    `_room`.
     """
 
     boxes: _Boxes
@@ -184,76 +193,74 @@ class _Search:
 
     def run(self, emit: Emitter) -> tuple[Value, Value]:
         """The numbers of chosen boxes in each row, int64[batches, classes, room], and how many these are [.., 1]."""
-        batches, classes, count = self.alive.tensor.shape
-        places = emit.apply("add", emit.iota((batches, classes, count), 2, dtypes.int64), 1)
-        none = emit.zeros_like(places)
-        last = emit.reduce(emit.apply("select", self.alive, places, none), (0, 1, 2), "maximum", keep=False)
-        last = emit.apply("maximum", last, 0)
-        # the lists have a spare place at their end, where everything goes that is not chosen
-        lists = (batches, classes, self.room + 1)
-        state = [
-            emit.scalar(0, dtypes.int64),
-            emit.fill(0, dtypes.int64, (batches, classes, 1)),
-            emit.fill(0, dtypes.int64, lists),
-            *(emit.fill(0, dtypes.float32, lists) for _ in self.boxes.all),
-        ]
+        batches, classes, _ = self.alive.tensor.shape
+        chosen = emit.fill(0, dtypes.int64, (batches, classes, 1))
+        # the list has a spare place at its end, where everything goes that is not chosen
+        numbers = emit.fill(0, dtypes.int64, (batches, classes, self.room + 1))
+        state = [self._open(emit, self.alive, chosen), chosen, numbers]
 
         def formals(inner: Emitter) -> list[Value]:
             return [inner.builder.input(inner.builder.fresh("boxes"), v.tensor.dtype, *v.tensor.shape) for v in state]
 
         asked = emit.inside("condition")
-        start, chosen, *_ = formals(asked)
-        open_rows = asked.compare("LT", chosen, asked.broadcast(self.most, chosen.tensor.shape))
-        wanted = asked.reduce(asked.convert(open_rows, dtypes.int32), (0, 1, 2), "maximum", keep=False)
-        condition = asked.build([asked.apply("and", asked.compare("LT", start, last), asked.compare("GT", wanted, 0))])
+        alive, *_ = formals(asked)
+        left = asked.reduce(asked.convert(alive, dtypes.int32), (0, 1, 2), "maximum", keep=False)
+        condition = asked.build([asked.compare("GT", left, 0)])
         inner = emit.inside("body")
-        start, chosen, numbers, *held = formals(inner)
-        body = inner.build(self._trip(inner, start, chosen, numbers, held))
+        body = inner.build(self._trip(inner, *formals(inner)))
         found = emit.builder.apply_all("while", state, {}, location=emit.location, subgraphs=[condition, body])
         return emit.slice_axis(found[2], 2, 0, self.room), found[1]
 
-    def _trip(self, emit: Emitter, start: Value, chosen: Value, numbers: Value, held: Sequence[Value]) -> list[Value]:
-        batches, classes, count = self.alive.tensor.shape
+    def _open(self, emit: Emitter, alive: Value, chosen: Value) -> Value:
+        """What is left in rows that may have more boxes."""
+        short = emit.compare("LT", chosen, emit.broadcast(self.most, chosen.tensor.shape))
+        return emit.apply("and", alive, emit.broadcast(short, alive.tensor.shape))
+
+    def _trip(self, emit: Emitter, alive: Value, chosen: Value, numbers: Value) -> list[Value]:
+        row, batches, classes = alive.tensor.shape, *alive.tensor.shape[:2]
         tile = (batches, classes, dim(TILE))
-        places = emit.apply("add", emit.iota((TILE,), 0, dtypes.int64), emit.broadcast(start, (TILE,)))
-        last = emit.extent(count - 1, dtypes.int64)
-        inside = emit.compare("LE", places, emit.broadcast(last, (TILE,)))
-        places = emit.apply("minimum", places, emit.broadcast(last, (TILE,)))
+        places, free = self._next(emit, alive)
 
         def here(value: Value) -> Value:
-            return emit.apply("take", value, places, dimension=2)
+            return emit.apply("take_along_axis", value, places, dimension=2)
 
         boxes = _boxes_of([here(value) for value in self.boxes.all])
-        before = self._before(emit, chosen, _boxes_of(held))
-        free = emit.apply("and", here(self.alive), emit.broadcast(inside, tile))
-        free = emit.apply("and", free, emit.apply("not", self._any_overlap(emit, boxes, before)))
         kept = self._first_of_overlapping(emit, boxes, free)
         ones = emit.convert(kept, dtypes.int64)
         rank = emit.apply("cumulative", ones, dimension=2, reducer="sum", exclusive=True)
         target = emit.apply("add", rank, emit.broadcast(chosen, tile))
-        fits = emit.compare("LT", target, emit.broadcast(self.most, tile))
-        kept = emit.apply("and", kept, fits)
-        spare = emit.broadcast(emit.extent(self.room, dtypes.int64), tile)
-        target = emit.apply("select", kept, target, spare)
-        lists = [
-            emit.apply("scatter_along_axis", one, target, values, dimension=2, reducer="replace")
-            for one, values in zip((numbers, *held), (here(self.order), *boxes.all), strict=True)
-        ]
-        added = emit.reduce(emit.convert(kept, dtypes.int64), (2,), "sum")
-        return [emit.apply("add", start, TILE), emit.apply("add", chosen, added), *lists]
-
-    def _before(self, emit: Emitter, chosen: Value, held: _Boxes) -> _Boxes:
-        """What was chosen before: of the lists as much as the longest one holds."""
-        used = self.room
-        if not used.is_constant or used.constant > SHORT:
-            longest = emit.reduce(chosen, (0, 1, 2), "maximum", keep=False)
-            used = emit.measured(emit.apply("maximum", longest, 0), "chosen", used.value)
-        held_by_all = (*held.area.tensor.shape[:2], used)
-        places = emit.iota(held_by_all, 2, dtypes.int64)
-        real = emit.compare("LT", places, emit.broadcast(chosen, held_by_all))
-        values = [emit.slice_axis(value, 2, 0, used) for value in held.all]
+        kept = emit.apply("and", kept, emit.compare("LT", target, emit.broadcast(self.most, tile)))
+        target = emit.apply("select", kept, target, emit.broadcast(emit.extent(self.room, dtypes.int64), tile))
+        numbers = emit.apply(
+            "scatter_along_axis", numbers, target, here(self.order), dimension=2, reducer="replace"
+        )  # fmt: skip
+        chosen = emit.apply("add", chosen, emit.reduce(emit.convert(kept, dtypes.int64), (2,), "sum"))
         # a box without an area overlaps nothing
-        return _boxes_of([emit.apply("select", real, value, emit.zeros_like(value)) for value in values])
+        strikers = _boxes_of([emit.apply("select", kept, value, emit.zeros_like(value)) for value in boxes.all])
+        struck = self._any_overlap(emit, self.boxes, strikers)
+        looked_at = emit.reduce(emit.apply("select", free, places, emit.fill(-1, dtypes.int64, tile)), (2,), "maximum")
+        later = emit.compare("GT", emit.iota(row, 2, dtypes.int64), emit.broadcast(looked_at, row))
+        left = emit.apply("and", later, emit.apply("not", struck))
+        return [self._open(emit, emit.apply("and", alive, left), chosen), chosen, numbers]
+
+    def _next(self, emit: Emitter, alive: Value) -> tuple[Value, Value]:
+        """The places of the first boxes in each row that are left, int64[batches, classes, TILE], and which of these
+        there are.
+        """
+        row = alive.tensor.shape
+        tile = (*row[:2], dim(TILE))
+        rank = emit.convert(emit.apply(
+            "cumulative", emit.convert(alive, dtypes.int32), dimension=2, reducer="sum", exclusive=True
+        ), dtypes.int64)  # fmt: skip
+        spare = emit.fill(TILE, dtypes.int64, row)
+        target = emit.apply("select", alive, emit.apply("minimum", rank, spare), spare)
+        count = emit.extent(row[2], dtypes.int64)
+        empty = emit.broadcast(count, (*row[:2], dim(TILE + 1)))
+        numbers = emit.iota(row, 2, dtypes.int64)
+        found = emit.apply("scatter_along_axis", empty, target, numbers, dimension=2, reducer="replace")
+        found = emit.slice_axis(found, 2, 0, TILE)
+        there = emit.compare("LT", found, emit.broadcast(count, tile))
+        return emit.apply("minimum", found, emit.broadcast(emit.apply("subtract", count, 1), tile)), there
 
     def _any_overlap(self, emit: Emitter, boxes: _Boxes, others: _Boxes) -> Value:
         """Whether each box overlaps one of its row's others."""
