@@ -85,6 +85,9 @@ def clusters(g: np.random.Generator, batches: int, count: int, places: int) -> A
         ((1, 2, 450), 40, 100, 2.0),  # no score is that high
         ((0, 2, 300), 40, 100, None),
         ((1, 1, 300), -1, 10, None),
+        ((1, 2, 1200), 1 << 40, 12, None),  # as many as there are
+        ((2, 2, 1300), 1 << 40, 150, 0.6),  # those that may be chosen are cut off first
+        ((1, 1, 1100), 1 << 40, 20, 2.0),
     ],
 )
 def test_many_boxes(shape: tuple[int, int, int], most: int, places: int, least: float | None, known: bool) -> None:

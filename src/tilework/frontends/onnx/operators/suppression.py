@@ -20,7 +20,7 @@ from tilework.graph.graph import Value
 
 TILE = 32
 """Boxes of a row that one trip looks at."""
-SHORT = 256
+SHORT = 1024
 """Boxes of a row up to which all are gone through, rather than those that may be chosen."""
 MOST_HELD = 1024
 """Boxes up to which a row's list of chosen ones is as long as it may get, where not all boxes of a row are fewer."""
