@@ -17,6 +17,7 @@ from tilework.loops.expressions import walk as walk_expression
 from tilework.loops.program import Access, AsyncCopy, Buffer, Compute, Loop, Node, Storage, children, walk
 from tilework.lowering.indices import Indices
 from tilework.lowering.registers import Value
+from tilework.lowering.spare_lanes import spare_lanes
 from tilework.lowering.state import MAX_UNROLLED, State, moved_as, register_kind
 from tilework.lowering.transposes import column_of
 
@@ -37,6 +38,8 @@ class CellLayout:
     """Whether something reads it with lanes along another dimension than its home."""
     bits: bool = False
     """Whether it holds elements' bits (see `moved_as`): they come from memory and go to memory, and that is all."""
+    spare: bool = False
+    """Whether lanes that a mask leaves out may hold anything (see `spare_lanes`)."""
 
 
 def moves(node: Compute, target: Access, value: Expression, buffers: Mapping[str, Buffer]) -> bool:
@@ -121,9 +124,10 @@ class Cells:
         turned = read - homes
         if any(position == home or not _powers_of_two(count, width) for position, count in turned):
             return None
+        spare = spare_lanes(storage)
         if state.lane is not None:
-            return CellLayout(kind, None, state.lane.width, state.lane.variable, bits=bits is not None)
-        return CellLayout(kind, home, width, turned=bool(turned), bits=bits is not None)
+            return CellLayout(kind, None, state.lane.width, state.lane.variable, bits=bits is not None, spare=spare)
+        return CellLayout(kind, home, width, turned=bool(turned), bits=bits is not None, spare=spare)
 
     def _only_moved(self, storage: Storage) -> DType | None:
         """The type as which the buffer's elements are moved, where nothing but moves to and from memory touches it."""
@@ -201,7 +205,10 @@ class Cells:
             return self.state.lane is not None
         return any(self.indices.resolve(value).lane for value in index)
 
-    def write(self, name: str, index: tuple[Dim, ...], value: Value, mask: Value | None) -> None:
+    def write(
+        self, name: str, index: tuple[Dim, ...], value: Value, mask: Value | None, *, guarded: bool = True
+    ) -> None:
+        """Write an element, or the lanes of the mask. `guarded`: the mask is that of the statement's guards."""
         layout = self.layouts[name]
         builder = self.state.builder
         key, lane = self._key(layout, index)
@@ -212,7 +219,7 @@ class Cells:
             value = builder.pure("insert", layout.kind, layout.width, (old, value), lane)
         else:
             value = builder.wide(value, layout.width)
-            if mask is not None:
+            if mask is not None and not (guarded and layout.spare):
                 value = builder.select(mask, value, old)
         self.state.function.cells[name, key] = value
 

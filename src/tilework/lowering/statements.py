@@ -218,7 +218,7 @@ class Statements:
             # The start is not subject to the guards that name a reduction variable: it is a write of its own.
             condition = None if first is True else first
             if condition is None or condition.lanes:
-                self._write_start(node, self.state.builder.both(mask, condition))
+                self._write_start(node, self.state.builder.both(mask, condition), guarded=condition is None)
             else:
                 with self.branch(condition):
                     self._write_start(node, mask)
@@ -354,10 +354,11 @@ class Statements:
         value = self.state.builder.constant(register_kind(constant.dtype), literal(constant))
         return conversions.cast(self.state.builder, value, constant.dtype, node.reducer.left[position].dtype)
 
-    def _write_start(self, node: Compute, mask: Value | None) -> None:
+    def _write_start(self, node: Compute, mask: Value | None, *, guarded: bool = True) -> None:
         assert node.reducer is not None
         for position, access in enumerate(node.targets):
-            self.write(access, self._start(node, position), node.reducer.left[position].dtype, mask)
+            kind = node.reducer.left[position].dtype
+            self.write(access, self._start(node, position), kind, mask, guarded=guarded)
 
     # -- elements ------------------------------------------------------------------------------------------------------
     def dtype(self, access: Access) -> DType:
@@ -374,8 +375,8 @@ class Statements:
             self.state.builder, self.memory.load(access.buffer, access.index, held, mask), held, dtype
         )
 
-    def write(self, access: Access, value: Value, source: DType, mask: Value | None) -> None:
-        """Convert the value to the element's type and write it, in the lanes of the mask."""
+    def write(self, access: Access, value: Value, source: DType, mask: Value | None, *, guarded: bool = True) -> None:
+        """Convert the value to the element's type and write it, in the lanes of the mask (`guarded`: of the guards)."""
         held = self.dtype(access)
         small = held.is_small_float
         if not (small and value.kind == "f32" and source.is_floating):  # storing rounds these
@@ -383,7 +384,7 @@ class Statements:
         if access.buffer in self.cells.layouts:
             if small:
                 value = conversions.rounded(self.state.builder, value, held)
-            self.cells.write(access.buffer, access.index, value, mask)
+            self.cells.write(access.buffer, access.index, value, mask, guarded=guarded)
         else:
             self.memory.store(access.buffer, access.index, held, value, mask)
 

@@ -9,8 +9,10 @@ VECTORS = 4
 """Most vectors beside each other in a tile of sums."""
 LARGEST_ROWS = 14
 """Most rows of a tile of sums."""
-FULL = 1.06
+FULL = 1.03
 """Cost of a tile that leaves no register for an element on its way."""
+LOADS = 1.75
+"""Loads a cycle: two are issued, and some meet the same bank of the first cache."""
 LONG = 5040
 """What stands for an extent that is not known: all small sizes divide it."""
 
@@ -54,8 +56,8 @@ def _parts(extent: int | None, size: int) -> list[tuple[int, int]]:
 
 
 def _cycles(rows: int, vectors: int, pipes: int, latency: int) -> float:
-    """Cycles of one step of a tile: its multiply-adds, its loads (two a cycle), or the wait for the sums before."""
+    """Cycles of one step of a tile: its multiply-adds, its loads, or the wait for the sums before."""
     arithmetic = rows * vectors / pipes
-    loads = (rows + vectors) / 2
+    loads = (rows + vectors) / LOADS
     # results come a little later than they could, and so do loads
     return max(arithmetic, loads, 1.25 * latency) + 0.1 * loads

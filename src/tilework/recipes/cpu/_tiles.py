@@ -110,7 +110,8 @@ def with_lanes(
         panels = Panels(chosen, f"{row.variable}.block" if rows > 1 else row.variable, outer)
         panelled = in_panels(trial, found, around, panels, free, reductions)
         trial, free, reductions = panelled or (trial, free, reductions)
-    if row is not None and two_steps(trial.setting.loop(reductions[-1])):
+    # with one vector a row, LLVM would keep what both steps load at a time, and sums would leave their registers
+    if row is not None and count > 1 and two_steps(trial.setting.loop(reductions[-1])):
         last = reductions.pop()
         trial = trial.split(last, 2, f"{last}.pair", f"{last}.step")
         reductions.append(f"{last}.pair")
