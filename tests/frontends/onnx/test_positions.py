@@ -163,3 +163,58 @@ def test_the_position_of_the_largest_of_none() -> None:
         running(empty)
     assert caught.value.code == 1707
     assert_close(run(one_node("Hardmax", {"x": empty}, axis=1), {"x": empty}), [empty])
+
+
+BIG = 1 << 61
+"""As the place of an image or a row, an offset made of it is one of the first elements again, by overflow."""
+IMAGES = np.arange(2 * 1 * 4 * 4, dtype=np.float32).reshape(2, 1, 4, 4)
+
+
+def from_front(operator: str, number: float) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Operands and attributes of an operator whose positions count from the front; `number` is one of them."""
+    rows = IMAGES.reshape(2, 4, 4)
+    if operator.startswith("RoiAlign"):
+        feeds = {"x": IMAGES, "r": np.array([[0, 0, 3, 3]], np.float32), "b": np.array([number], np.int64)}
+        ratio = int(operator.endswith("evenly")) * 2
+        return feeds, {"opset": 16, "output_height": 2, "output_width": 2, "sampling_ratio": ratio}
+    if operator == "MaxRoiPool":
+        return {"x": IMAGES, "r": np.array([[number, 0, 0, 3, 3]], np.float32)}, {"pooled_shape": [2, 2]}
+    if operator == "ReverseSequence":
+        return {"x": rows, "n": np.array([1, number], np.int64)}, {"batch_axis": 0, "time_axis": 1}
+    if operator == "TensorScatter":
+        return {"c": rows, "u": rows[:, :2], "w": np.array([0, number], np.int64)}, {"opset": 24}
+    places = np.array([[[[0, 3], [5, number]]]], np.int64)
+    return {"x": IMAGES[:1, :, :2, :2], "i": places}, {"kernel_shape": [2, 2], "strides": [2, 2]}
+
+
+@pytest.mark.parametrize("symbolic", [False, True])
+@pytest.mark.parametrize(
+    ("operator", "inside", "outside"),
+    [
+        ("RoiAlign evenly", (0, 1), (-1, -2, 2, BIG, -BIG)),
+        ("RoiAlign as needed", (0, 1), (-1, -2, 2, BIG, -BIG)),
+        ("MaxRoiPool", (0, 1), (-1, -2, 2, 3e38, float("nan"))),
+        ("ReverseSequence", (0, 4), (-1, 5, BIG, -BIG)),
+        ("TensorScatter", (0, 2), (-1, 3, 4, BIG, -BIG)),
+        ("MaxUnpool", (0, 15), (-1, -16, 16, BIG, -BIG)),
+    ],
+)
+def test_positions_that_do_not_count_from_the_end(
+    operator: str, inside: tuple[float, ...], outside: tuple[float, ...], symbolic: bool
+) -> None:
+    name = operator.split(maxsplit=1)[0]
+    feeds, attributes = from_front(operator, 0)
+    proto = one_node(name, feeds, symbolic=symbolic, **attributes)
+    compiled = compile_model(proto)
+    for number in (*inside, *outside):
+        feeds, _ = from_front(operator, number)
+        if number in inside:
+            assert_close(run(proto, feeds), [np.asarray(compiled(*feeds.values())[0])])
+            continue
+        with pytest.raises(RunError) as caught:
+            run(proto, feeds)
+        assert caught.value.code == 1801
+        with pytest.raises(RunError) as caught:
+            compiled(*feeds.values())
+        assert caught.value.code == 1801
+        assert name in str(caught.value)

@@ -1,10 +1,15 @@
-"""Positions that a model holds as constants: checked at import against the dimensions they are positions of."""
+"""Positions in dimensions: constants are checked at import, those of operators that do not count from the end where it
+runs.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from tilework.dims import Dim
+from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.formula import Formula, extent
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.graph.graph import Value
 
@@ -45,3 +50,13 @@ def _check(node: OnnxNode, positions: Sequence[int], value: Value, axis: int) ->
         if not node.symbols.require_at_least(extent, least) and node.symbols.decide_at_least(extent, least) is False:
             text = f"index {position} is outside dimension {axis} of {value.type}"
             raise NodeFault(1119, f"{text}: from {-extent} to {extent - 1} is inside")
+
+
+def counted_from_front(emit: Emitter, positions: Value, size: Dim) -> Value:
+    """Positions of an operator for which negative ones have no meaning, as operators of the graph take them.
+
+    Those would count from the end, or, where positions are made to offsets first, name an element of another row: they
+    become `size`, which is outside, so the access ends the run with error 1801. So does what is larger than `size`.
+    """
+    found, end = Formula(emit, positions), extent(emit, size, positions.tensor.dtype)
+    return ((found >= 0) & (found < end)).select(found, end).value

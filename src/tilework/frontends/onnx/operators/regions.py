@@ -11,6 +11,7 @@ from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.formula import Formula, extent
 from tilework.frontends.onnx.node import OnnxNode, element, finite
+from tilework.frontends.onnx.positions import counted_from_front
 from tilework.frontends.onnx.sampling import Neighbour, counted, position_of, sampled
 from tilework.frontends.onnx.unify import require_equal
 from tilework.graph.graph import Value
@@ -41,7 +42,8 @@ def _roi_align(node: OnnxNode) -> Value:
     wide = kind if kind.bits == 64 else dtypes.float32
     image = _as_one(emit, emit.convert(value, wide))
     columns, rows = _regions(node, value, rois, wide, (width, height))
-    index = Formula(emit, node.value(2)).to(dtypes.int64)
+    batch = value.tensor.shape[0]
+    index = Formula(emit, counted_from_front(emit, emit.convert(node.value(2), dtypes.int64), batch))
     if ratio:
         total = _sampled_evenly(emit, image, index, rows, columns, ratio, largest)
     else:
@@ -184,8 +186,9 @@ def _max_roi_pool(node: OnnxNode) -> Value:
         raise NodeFault(1108, f"attribute 'pooled_shape' is {list(bins)}, it must be two positive numbers")
     kind = element(value)
     regions = Formula(emit, rois).to(kind if kind.bits == 64 else dtypes.float32)
-    index = regions.emit.slice_axis(regions.value, 1, 0, 1)
-    own = emit.apply("take", value, emit.drop_dims(emit.convert(index, dtypes.int64), [1]), dimension=0)
+    number = emit.drop_dims(emit.slice_axis(regions.value, 1, 0, 1), [1])
+    index = counted_from_front(emit, number, value.tensor.shape[0])  # before it is an integer: NaN is none
+    own = emit.apply("take", value, emit.convert(index, dtypes.int64), dimension=0)
     scale = finite(node.number("spatial_scale", 1.0), "attribute 'spatial_scale'")
     held = Formula(emit, own)  # [R, C, H, W]
     lowest = float("-inf")

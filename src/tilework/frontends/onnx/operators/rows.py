@@ -9,7 +9,10 @@ from tilework.dims import Dim
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.formula import Formula
+from tilework.frontends.onnx.formula import extent as extent_of
 from tilework.frontends.onnx.node import OnnxNode
+from tilework.frontends.onnx.positions import counted_from_front
 from tilework.frontends.onnx.unify import equal
 from tilework.graph.graph import Value
 
@@ -36,7 +39,7 @@ def _per_batch(node: OnnxNode, position: int, batch: Dim, what: str) -> Value:
 
 
 def _reverse(node: OnnxNode) -> Value:
-    """The first rows of each batch backwards, as many as its length says; the others stay."""
+    """The first rows of each batch backwards, as many as its length says (0 to all); the others stay."""
     value, emit = node.value(0), node.emit
     batch_axis, time_axis = node.integer("batch_axis", 1), node.integer("time_axis", 0)
     if {batch_axis, time_axis} != {0, 1}:
@@ -46,7 +49,9 @@ def _reverse(node: OnnxNode) -> Value:
         raise NodeFault(1119, f"the input {value.type} must have two dimensions or more")
     moved, back = _to_front(emit, value, batch_axis, time_axis)
     batch, rows = moved.tensor.shape[:2]
-    lengths = emit.broadcast(_per_batch(node, 1, batch, "lengths"), (batch, rows))
+    # a length is a position among rows + 1: one that is not becomes rows + 1, and row `rows` would have to be first
+    lengths = counted_from_front(emit, _per_batch(node, 1, batch, "lengths"), rows + 1)
+    lengths = emit.broadcast(lengths, (batch, rows))
     own = emit.iota((batch, rows), 1, dtypes.int64)
     mirrored = emit.apply("subtract", emit.apply("subtract", lengths, 1), own)
     places = emit.apply("select", emit.compare("LT", own, lengths), mirrored, own)
@@ -56,8 +61,8 @@ def _reverse(node: OnnxNode) -> Value:
 def _tensor_scatter(node: OnnxNode) -> Value:
     """A cache with rows replaced from a place on, for each batch its own; circular ones go on at the front.
 
-    Every row of the result asks which row of the update it is. In linear mode the update must end inside the cache;
-    what would lie beyond is left out.
+    Every row of the result asks which row of the update it is. In linear mode the update must lie inside the cache:
+    where it does not, all rows ask for one behind the update's last.
     """
     cache, update, emit = node.value(0), node.value(1), node.emit
     rank = cache.tensor.rank
@@ -79,13 +84,19 @@ def _tensor_scatter(node: OnnxNode) -> Value:
     batch, extent = moved.tensor.shape[:2]
     shape = (batch, extent)
     places = emit.iota(shape, 1, dtypes.int64)
+    start: Value | None = None
     if node.has(2):
-        places = emit.apply("subtract", places, emit.broadcast(_per_batch(node, 2, batch, "places"), shape))
+        start = _per_batch(node, 2, batch, "places")
+        places = emit.apply("subtract", places, emit.broadcast(start, shape))
     if circular:
         places = emit.apply("floor_remainder", places, emit.extent(extent, dtypes.int64))
     last = emit.extent(new - 1, dtypes.int64)
     inside = emit.apply("and", emit.compare("GE", places, 0), emit.compare("LE", places, last))
-    picked = _picked(emit, rows, emit.apply("clamp", emit.scalar(0, dtypes.int64), places, last))
+    asked = emit.apply("clamp", emit.scalar(0, dtypes.int64), places, last)
+    if start is not None and not circular:
+        fits = (Formula(emit, start) >= 0) & (Formula(emit, start) <= extent_of(emit, room, dtypes.int64))
+        asked = fits.select(Formula(emit, asked), extent_of(emit, new, dtypes.int64)).value
+    picked = _picked(emit, rows, asked)
     if rank > 2:
         inside = emit.expand_dims(inside, range(2, rank))
     return emit.transpose(emit.apply("select", inside, picked, moved), back)

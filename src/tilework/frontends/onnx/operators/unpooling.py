@@ -9,6 +9,7 @@ from tilework.dims import Dim, dim, product
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element
+from tilework.frontends.onnx.positions import counted_from_front
 from tilework.frontends.onnx.unify import equal, require_divisible, require_equal
 from tilework.frontends.onnx.windows import spatial_pads
 from tilework.graph.graph import Value
@@ -88,6 +89,7 @@ def _max_unpool(node: OnnxNode) -> Value:
     zeros = emit.fill(0, element(value), (product(shape),))
     count = value.tensor.size
     index = emit.convert(emit.reshape(places, (count, 1)), dtypes.int64)
+    index = counted_from_front(emit, index, product(shape))
     found = emit.apply("scatter_nd", zeros, index, emit.reshape(value, (count,)), reducer="replace")
     image = emit.reshape(found, shape)
     if not node.has(2):
