@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from tilework.cache.files import replacing
+from tilework.cache.folder import absolute, opened, usual_place
 from tilework.cache.keys import Key, key_of
 from tilework.cache.store import Store
 
@@ -286,3 +287,28 @@ def test_an_interrupt_while_a_file_is_written_leaves_nothing(tmp_path: Path) -> 
     with pytest.raises(KeyboardInterrupt):
         write()
     assert [(path.name, path.read_bytes()) for path in tmp_path.iterdir()] == [("kept", b"old")]
+
+
+def test_a_user_without_a_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As in a container that runs under a number: nothing is kept, and nothing fails."""
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    monkeypatch.setattr(os, "getuid", lambda: 2**31 - 7)
+    monkeypatch.chdir(tmp_path)
+    place = usual_place()
+    access = opened(place)
+    assert not access.reads
+    assert "TILEWORK_CACHE_DIR" in access.notice
+    store = Store(place, 1 << 20)
+    assert store.get_or_make(key("a"), lambda: sections("a")) == sections("a")
+    assert store.entries() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_stays_where_it_is_when_the_process_goes_elsewhere(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    assert absolute(Path("here")) == tmp_path / "here"
+    assert absolute(Path("~/there")) == tmp_path / "there"

@@ -241,3 +241,35 @@ def test_two_copies_have_the_same_bytes(packaged: Callable[[bytes], Path], tmp_p
         del sections["head"]
         digests.add(hashlib.sha256(b"".join(bytes(content) for content in sections.values())).hexdigest())
     assert len(digests) == 1
+
+
+@pytest.mark.parametrize("path", [None, 3, b"m.tilework", "a\0b", "a\ud800"])
+def test_what_is_no_path(path: Any) -> None:
+    found = tilework.compile(mlp()[0])
+    assert code(lambda: found.save(path)) == 1002
+    assert code(lambda: tilework.load(path)) == 1002
+
+
+def test_what_is_compiled_for_each_call_cannot_be_saved(tmp_path: Path) -> None:
+    graph = helper.make_graph(
+        [helper.make_node("ReduceSum", ["x", "axes"], ["y"])], "g",
+        [
+            helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3]),
+            helper.make_tensor_value_info("axes", TensorProto.INT64, [1]),
+        ],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, None)],
+    )  # fmt: skip
+    graph.output[0].type.tensor_type.ClearField("shape")
+    source = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9).SerializeToString()
+    found = tilework.compile(source)
+    assert type(found).__name__ == "PerShape"
+    assert code(lambda: found.save(tmp_path / "m.tilework")) == 1905
+
+
+@pytest.mark.parametrize("part", ["features", "machine", "triple", "layout", "tilework"])
+def test_a_whole_package_of_another_writer(packaged: Callable[[bytes], Path], part: str) -> None:
+    path = packaged(mlp()[0])
+    entry = decoded(path.read_bytes())
+    parts = tuple(pair for pair in entry.key.parts if pair[0] != part)
+    path.write_bytes(Entry(Key(entry.key.kind, parts), entry.sections).encoded())
+    assert code(lambda: tilework.load(path)) == 1903

@@ -28,12 +28,24 @@ class Access:
 def usual_place() -> Path:
     """`$XDG_CACHE_HOME/tilework/code`, else `~/.cache/tilework/code`."""
     base = environment.read(environment.XDG_CACHE_HOME)
-    root = base if base is not None and base.is_absolute() else Path("~/.cache").expanduser()
-    return root / "tilework" / "code"
+    root = base if base is not None and base.is_absolute() else Path("~/.cache")
+    return absolute(root / "tilework" / "code")
+
+
+def absolute(place: Path) -> Path:
+    """A folder wherever the process goes, `~` being the user's own; `~` stays where nobody knows which that is: a
+    process in a container may have neither `HOME` nor a name.
+    """
+    try:
+        return place.expanduser().absolute()
+    except RuntimeError:
+        return place
 
 
 def opened(place: Path) -> Access:
     """Make the folder where there is none (0700), and say what may be done with it."""
+    if not place.is_absolute():
+        return Access(False, False, f"{place} cannot be used: this user has no home folder; set TILEWORK_CACHE_DIR")
     try:
         place.mkdir(mode=0o700, parents=True, exist_ok=True)
         found = place.stat()

@@ -6,7 +6,6 @@ import math
 import os
 import time
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -26,6 +25,7 @@ from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpe
 from tilework.runtime.measured import Allocations, MeasuredSizes, OutputMaker
 from tilework.runtime.memory import Block
 from tilework.runtime.ports import CoreResult, Port, StepTime
+from tilework.runtime.settings import expect_path
 from tilework.runtime.shapes import dim_function, shape_function
 from tilework.runtime.variants import ShapeVariants, shapes_of
 
@@ -260,13 +260,15 @@ class Executable:
         """Write a `.tilework` file, whole or not at all; `tilework.load` reads it.
 
         Raises:
+            UsageError: 1002, that is no path.
             FileFormatError: 1901, the file cannot be written; 1905, the executable runs what no file can hold.
         """
         from tilework.runtime.package import save_package
 
+        place = expect_path("path", path)
         if self._parts is None:
-            raise FileFormatError(1905, "it was built from a schedule, or has black boxes around it", where=str(path))
-        save_package(Path(path), self._plan, self._constants, self._explanation, self._parts)
+            raise FileFormatError(1905, "it was built from a schedule, or has black boxes around it", where=str(place))
+        save_package(place, self._plan, self._constants, self._explanation, self._parts)
 
     def explain(self) -> Explanation:
         """What was decided for each region, and what it cost."""

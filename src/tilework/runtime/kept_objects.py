@@ -7,7 +7,7 @@ from functools import cached_property
 from importlib.metadata import version
 
 from tilework import environment
-from tilework.cache.folder import usual_place
+from tilework.cache.folder import absolute, usual_place
 from tilework.cache.keys import Key, key_of
 from tilework.cache.store import Store
 from tilework.codegen.cpu.objects import CompileTarget
@@ -56,4 +56,5 @@ def kept_objects() -> KeptObjects | None:
         return None
     place = environment.read(environment.CACHE_DIR)
     limit = environment.read(environment.CACHE_LIMIT)
-    return KeptObjects(Store(place if place is not None else usual_place(), limit if limit is not None else LIMIT))
+    folder = absolute(place) if place is not None else usual_place()
+    return KeptObjects(Store(folder, limit if limit is not None else LIMIT))

@@ -26,7 +26,7 @@ from tilework.cache.folder import owned
 from tilework.cache.keys import Key
 from tilework.dims import Dim, parse_dim
 from tilework.dtypes import dtype_named, dtype_of
-from tilework.errors import FileFormatError, UsageError
+from tilework.errors import FileFormatError
 from tilework.fast_dataclass import dataclass
 from tilework.machine.cpu import CpuMachine
 from tilework.machine.host import check_runs_here
@@ -41,7 +41,7 @@ from tilework.plan.parse import parse_plan
 from tilework.plan.plan import Plan
 from tilework.plan.text import plan_text
 from tilework.runtime.context import Context, default_context
-from tilework.runtime.settings import expect
+from tilework.runtime.settings import expect, expect_path
 
 if TYPE_CHECKING:
     from tilework.plan.protocols import Array
@@ -114,11 +114,7 @@ def load(path: str | os.PathLike[str], *, context: Context | None = None) -> Exe
     """
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
-    try:
-        place = Path(path)
-    except TypeError:
-        hint = "give the path of a file"
-        raise UsageError(1002, f"a {type(path).__name__} is no path", where="path", hint=hint) from None
+    place = expect_path("path", path)
     entry = _read(place)
     about = dict(entry.key.parts)
     if entry.key.kind != KIND or about.get("layout") != LAYOUT or about.get("tilework") != version("tilework"):
@@ -126,8 +122,8 @@ def load(path: str | os.PathLike[str], *, context: Context | None = None) -> Exe
             f"Tilework {about.get('tilework', '?')}" if entry.key.kind == KIND else f"an entry of {entry.key.kind}"
         )
         raise _unreadable(place, f"it was written by {written}, and this is Tilework {version('tilework')}")
-    check_runs_here(_machine(about))
     try:
+        check_runs_here(_machine(about))
         return _made(entry, context if context is not None else default_context())
     except (KeyError, ValueError, TypeError) as problem:  # whole, but by no writer of ours
         raise _unreadable(place, f"its parts do not fit together ({problem})") from None

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from tilework.errors import CallError, FrontendError, TileworkError, UsageError
+from tilework.errors import CallError, FileFormatError, FrontendError, TileworkError, UsageError
 from tilework.graph.types import OpaqueType, TensorType
 from tilework.runtime.executable import Executable
 from tilework.runtime.ports import Port, arguments_by_name
@@ -51,6 +51,11 @@ class PerShape:
     def step_times(self, *arrays: Any, **named: Any) -> Any:
         """As `Executable.step_times`."""
         return self._for(arrays, named).step_times(*arrays, **named)
+
+    def save(self, path: object) -> None:
+        """Raises `FileFormatError` 1905: what is compiled for each call is in no file."""
+        text = "it is compiled for the shapes of each call, so no file can hold it"
+        raise FileFormatError(1905, text, where=str(path), hint="fix its shapes: `shapes=`, or --shape")
 
     def _for(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Executable:
         given = arguments_by_name(self.inputs, arrays, named)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import operator
+import os
+from pathlib import Path
+from typing import cast
 
 from tilework.errors import UsageError
 
@@ -25,6 +28,20 @@ def expect(name: str, value: object, kind: type, hint: str) -> None:
     """Raise `UsageError` 1002 unless the setting `name` is of the kind. People may pass what no type checker saw."""
     if not isinstance(value, kind):
         raise bad_setting(name, value, hint)
+
+
+def expect_path(name: str, value: object) -> Path:
+    """A path that somebody gave; `UsageError` 1002 where it is none that a file can have."""
+    found: Path | None = None
+    try:
+        found = Path(cast("str | os.PathLike[str]", value))
+        if b"\0" in os.fsencode(found):
+            found = None
+    except (TypeError, ValueError):  # no path of text; a character that no name of a file can have
+        found = None
+    if found is None:
+        raise bad_setting(name, value, "give the path of a file")
+    return found
 
 
 def bad_setting(name: str, value: object, hint: str) -> UsageError:

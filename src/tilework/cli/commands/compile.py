@@ -13,7 +13,6 @@ from tilework.cli.parsing import shapes
 from tilework.cli.progress import working
 from tilework.cli.sizes import in_words
 from tilework.cli.writing import check_folder
-from tilework.errors import FileFormatError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -70,12 +69,8 @@ def _write(
     check_folder(output)
     with working(f"compiling {model}"):
         from tilework.frontends.compile import compile as compile_model
-        from tilework.runtime.executable import Executable
 
         done = compile_model(model, shapes=fixed, numerics=numerics, machine=machine)
-        if not isinstance(done, Executable):
-            text = "it is compiled for the shapes of each call, so no file can hold it"
-            raise FileFormatError(1905, text, where=str(model), hint="fix its shapes with --shape")
         done.save(output)
     size = output.stat().st_size
     click.echo(json.dumps({"file": str(output), "bytes": size}) if as_json else f"{output}: {in_words(size)}")
