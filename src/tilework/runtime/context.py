@@ -122,7 +122,8 @@ class Context:
         """
         if self._pool is None or self._native is None:
             _ = self.jit  # made here: who needs only this need not wait
-            threading.Thread(target=self._prepare, name="tilework-parts").start()
+            with contextlib.suppress(RuntimeError):  # no more threads: the parts are made where they are asked for
+                threading.Thread(target=self._prepare, name="tilework-parts").start()
 
     def _prepare(self) -> None:
         with contextlib.suppress(TileworkError):

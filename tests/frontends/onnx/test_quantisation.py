@@ -245,7 +245,7 @@ def test_convolutions(image: str, weight: str, seed: int) -> None:
     centre = q.astype(np.int64).reshape(-1, 1, 1, 1) if q.ndim else q.astype(np.int64)
     total = convolved(x.astype(np.int64) - p.astype(np.int64), w.astype(np.int64) - centre, **how).astype(np.int32)
     everything: dict[str, Array] = {"x": x, "w": w, "p": p, "q": q}
-    for known in ("", "wq", "wpq"):
+    for known in ("", "wq", "wpq", "xp", "xpq", "xwpq"):
         inputs = {name: array for name, array in everything.items() if name not in known}
         held = {name: everything[name] for name in known}
         check(one_node("ConvInteger", inputs, held, order=["x", "w", "p", "q"], **how), inputs, [total])
@@ -258,6 +258,7 @@ def test_convolutions(image: str, weight: str, seed: int) -> None:
     factor = (whole * scale / held["sy"]).reshape(-1, 1, 1)
     wanted = requantised(total + bias.reshape(-1, 1, 1), factor, int(zero), image)
     check(one_node("QLinearConv", {"x": x}, held, order=order, **how), {"x": x}, [wanted])
+    check(one_node("QLinearConv", {}, held | {"x": x}, order=order, **how), {}, [wanted])
 
 
 # -- refused -----------------------------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import Operand, from_array
 from tilework.frontends.onnx.operators.convolutions import convolved
 from tilework.frontends.onnx.operators.normalizations import per_channel
-from tilework.frontends.onnx.quantisation import along, centred, factor, requantised, scalar, sums
+from tilework.frontends.onnx.quantisation import along, centred, factor, is_zero, requantised, scalar, sums
 from tilework.graph.graph import Value
 
 
@@ -19,14 +19,15 @@ def _sums(node: OnnxNode, image: int, image_zero: int, weight: int, weight_zero:
     emit = node.emit
     weights, zero = centred(node.operand(weight), _weight_zero(node, weight, weight_zero))
     value, kernel = node.value(image), emit.emit(weights)
-    _, offset = centred(node.operand(image), node.operand(image_zero) if node.has(image_zero) else None)
+    # an image keeps its zero point, constants or not: the padding is made of it
+    offset = node.has(image_zero) and not is_zero(node.operand(image_zero))
     if zero is not None:  # a zero point of weights that are not known, or do not fit 8 bits without it
         kernel = emit.apply("subtract", emit.convert(kernel, dtypes.int32), emit.convert(emit.emit(zero), dtypes.int32))
         value = emit.convert(value, dtypes.int32)
-        if offset is not None:
+        if offset:
             value = emit.apply("subtract", value, emit.convert(scalar(node, image_zero, "a zero point"), dtypes.int32))
         return convolved(node, value, kernel)
-    if offset is None:
+    if not offset:
         return convolved(node, value, kernel)
     fill = scalar(node, image_zero, "the zero point of the input")
     found = convolved(node, value, kernel, fill)
