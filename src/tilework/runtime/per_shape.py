@@ -42,7 +42,11 @@ class PerShape:
         self.reason = reason
         self.variants = ShapeVariants(compile_for)
         self._last: Executable | None = None
-        self._deciding: dict[str, None] = dict.fromkeys(reason.decided_by if isinstance(reason, FrontendError) else ())
+        # with extents that are known, none of the values may be needed that seemed to be: those are asked for as it turns
+        # out, as a call with other values of what decides compiles anew
+        fixed = all(extent.is_constant for _, kind in inputs if isinstance(kind, TensorType) for extent in kind.shape)
+        first = reason.decided_by if fixed and isinstance(reason, FrontendError) else ()
+        self._deciding: dict[str, None] = dict.fromkeys(first)
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """Run the model. Raises as an `Executable`, and as `tilework.compile` for new shapes."""
@@ -77,7 +81,7 @@ class PerShape:
 
     @property
     def deciding(self) -> tuple[str, ...]:
-        """Names of the inputs whose values decide what is compiled."""
+        """Names of the inputs whose values decide what is compiled, as far as calls have shown."""
         return tuple(self._deciding)
 
     # -- of the last call's executable ---------------------------------------------------------------------------------

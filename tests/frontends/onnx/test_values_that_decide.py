@@ -26,10 +26,11 @@ def compiled(proto: ModelProto) -> PerShape:
 def test_axes_that_a_caller_gives() -> None:
     nodes = [helper.make_node("ReduceSum", ["x", "axes"], ["s"], keepdims=0), helper.make_node("Neg", ["s"], ["y"])]
     executable = compiled(model(nodes, {"x": (F32, ["n", 3, 4]), "axes": (I64, ["k"])}, ["y"], {}, 13))
-    assert executable.deciding == ("axes",)
+    assert executable.deciding == ()  # n is not known yet: sizes may be all that is missing
     x = np.random.default_rng(0).integers(-5, 6, (2, 3, 4)).astype(F32)
     for axes in ([0], [1, 2], [-1], [0], [0, 1, 2]):
         np.testing.assert_array_equal(executable(x, np.array(axes))[0], -x.sum(tuple(axes)))
+    assert executable.deciding == ("axes",)
     assert len(executable.variants.shapes) == 4  # [0] was kept
     np.testing.assert_array_equal(executable(x=x[:1], axes=np.array([0]))[0], -x[0])
 
@@ -83,3 +84,21 @@ def test_the_backend_takes_inputs_by_name() -> None:
     proto = model(nodes, {"x": (F32, [2]), "r": (I64, [1])}, ["y"], {}, 13)
     (found,) = backend.run_model(proto, {"r": np.array([3]), "x": np.array([1, 2], F32)})
     np.testing.assert_array_equal(found, [1, 2, 1, 2, 1, 2])
+
+
+def test_sizes_alone_decide_where_they_suffice() -> None:
+    """Weights with a free extent: once it is known, no value is, so none is asked for and one compilation serves all."""
+    inputs: Any = {"x": (np.uint8, [1, 2, 5, 5]), "w": (np.uint8, [3, 2, 2, "k"]), "p": (np.uint8, [])}
+    running = tilework.compile(model([helper.make_node("ConvInteger", ["x", "w", "p"], ["y"])], inputs, ["y"]))
+    assert isinstance(running, PerShape)
+    random = np.random.default_rng(0)
+    w = random.integers(0, 255, (3, 2, 2, 3), np.uint8)
+    plans: list[Any] = []
+    for zero in (0, 3, 255):
+        x = random.integers(0, 255, (1, 2, 5, 5), np.uint8)
+        (got,) = running(x, w, np.uint8(zero))
+        wide = np.lib.stride_tricks.sliding_window_view(x.astype(np.int64) - zero, (2, 3), (2, 3))
+        np.testing.assert_array_equal(got, np.einsum("bchwij,fcij->bfhw", wide, w))
+        plans.append(running.plan)
+    assert running.deciding == ()
+    assert plans[0] is plans[1] is plans[2]
