@@ -11,6 +11,7 @@ import pytest
 from tilework.codegen.cpu.kernel import KernelText
 from tilework.compiler.overlap import BATCH, CodeMaker
 from tilework.plan.signature import KernelSignature
+from tilework.runtime.context import Context
 
 SIGNATURE = KernelSignature("k", ())
 
@@ -105,3 +106,17 @@ def test_abandoning_makes_nothing_further() -> None:
     maker.abandon()
     assert len(seen) == 1
     assert not [thread for thread in threading.enumerate() if thread.name == "tilework-code"]
+
+
+def test_a_system_that_gives_no_more_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All is made in the thread that there is."""
+    expected = made(str.encode, 3, kernels(4))
+
+    def refused(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refused)
+    assert made(str.encode, 3, kernels(4)) == expected
+    with Context() as context:
+        context.prepare()
+        assert context.native is not None

@@ -85,8 +85,12 @@ class CodeMaker:
         self._ready.release()
         if len(self._threads) < self._limit:
             thread = threading.Thread(target=self._work, name="tilework-code", daemon=True)
-            self._threads.append(thread)
-            thread.start()
+            try:
+                thread.start()
+            except RuntimeError:  # the system gives no more threads: what is left is made where it is asked for
+                self._limit = 0
+            else:
+                self._threads.append(thread)
 
     def _work(self) -> None:
         while True:

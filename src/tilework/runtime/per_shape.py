@@ -42,8 +42,8 @@ class PerShape:
         self.reason = reason
         self.variants = ShapeVariants(compile_for)
         self._last: Executable | None = None
-        # with extents that are known, none of the values may be needed that seemed to be: those are asked for as it turns
-        # out, as a call with other values of what decides compiles anew
+        # with known extents the values that seemed to be missing may not be needed: they are asked for as it turns out,
+        # since a call with other values of what decides compiles anew
         fixed = all(extent.is_constant for _, kind in inputs if isinstance(kind, TensorType) for extent in kind.shape)
         first = reason.decided_by if fixed and isinstance(reason, FrontendError) else ()
         self._deciding: dict[str, None] = dict.fromkeys(first)
