@@ -160,3 +160,36 @@ thread.join()
         capture_output=True, text=True, timeout=50, check=False,
     )  # fmt: skip
     assert (done.returncode, done.stderr) == (0, "")
+
+
+def test_parts_are_made_ahead():
+    with Context(ContextOptions(threads=2)) as context:
+        context.prepare()
+        for thread in [t for t in threading.enumerate() if t.name == "tilework-parts"]:
+            thread.join()
+        assert context._pool is not None  # pyright: ignore[reportPrivateUsage]
+        assert context._native is not None  # pyright: ignore[reportPrivateUsage]
+        pool = context.pool
+        context.prepare()  # nothing is left to make
+        assert context.pool is pool
+
+
+def test_what_goes_wrong_ahead_is_raised_where_it_is_asked_for(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("TILEWORK_NUM_THREADS", "many")
+    with Context() as context:
+        context.prepare()
+        for thread in [t for t in threading.enumerate() if t.name == "tilework-parts"]:
+            thread.join()
+        with pytest.raises(UsageError) as caught:
+            _ = context.pool
+        assert caught.value.code == 1002
+
+
+def test_a_context_closed_meanwhile_is_no_trouble(capfd: pytest.CaptureFixture[str]):
+    for _ in range(5):
+        context = Context()
+        context.prepare()
+        context.close()
+        for thread in [t for t in threading.enumerate() if t.name == "tilework-parts"]:
+            thread.join()
+    assert "Traceback" not in capfd.readouterr().err
