@@ -7,7 +7,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from tilework.candidates.own_symbols import own_symbols
-from tilework.candidates.region import Region
+from tilework.candidates.region import Region, Within
 from tilework.dims import Dim
 from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Attribute, Value
@@ -30,6 +30,8 @@ def closed(region: Region) -> ClosedRegion:
     given = [extent for value in region.inputs for extent in value.tensor.shape]
     derived = [extent for node in region.nodes for value in node.outputs for extent in value.tensor.shape]
     derived += [size for node in region.nodes for entry in node.attributes.values() for size in _sizes(entry)]
+    derived += [extent for value in region.there.values() for extent in value.tensor.shape]
+    derived += [size for box in region.within.values() for size in (*box.shape, *box.corner)]
     found = own_symbols(given, derived, region.symbols)
     move = found.sizes.__getitem__
 
@@ -54,7 +56,10 @@ def closed(region: Region) -> ClosedRegion:
     own = replace(
         region, nodes=nodes, inputs=tuple(map(moved, region.inputs)),
         outputs=tuple(made[value.name] for value in region.outputs), symbols=found.symbols,
-        usual=MappingProxyType(usual),
+        usual=MappingProxyType(usual), there=MappingProxyType({p: moved(v) for p, v in region.there.items()}),
+        within=MappingProxyType(
+            {n: Within(tuple(map(move, b.shape)), tuple(map(move, b.corner))) for n, b in region.within.items()}
+        ),
     )  # fmt: skip
     return ClosedRegion(own, found.values)
 

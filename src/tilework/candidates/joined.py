@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -22,7 +22,7 @@ from tilework.loops.program import Buffer, LoopProgram
 from tilework.ops.registry import operator
 
 if TYPE_CHECKING:
-    from tilework.candidates.region import Region
+    from tilework.candidates.region import Region, Within
 
 _IDENTIFIER = re.compile(r"[^A-Za-z0-9_]")
 
@@ -59,6 +59,8 @@ def joined(region: Region) -> Joined:
         return found
 
     inputs = tuple(make(value, f"x{position}") for position, value in enumerate(region.inputs))
+    for value in region.there.values():  # nothing reads them, but the definition wants to see them
+        buffers.setdefault(value.name, Buffer("there", value.tensor.shape, value.tensor.dtype))
     literals = {
         make(item.value, f"s{position}").name: item.array.reshape(()) for position, item in enumerate(region.scalars)
     }
@@ -73,11 +75,42 @@ def joined(region: Region) -> Joined:
         definition = operator(node.operator).define(
             [buffers[name] for name in node.inputs], results, node.attributes, region.symbols
         )
-        stages.extend(definition.stages)
-        nodes.update((stage.name, node) for stage in definition.stages)
+        made = definition.stages
+        if node is region.root and region.there:  # one stage an operand
+            made = tuple(stage for position, stage in enumerate(made) if position not in region.there)
+        stages.extend(made)
+        nodes.update((stage.name, node) for stage in made)
     outputs = tuple(buffers[value.name] for value in region.outputs)
     stages = [_with_literals(stage, literals) for stage in stages]
+    if region.within:
+        boxes = {names[name]: box for name, box in region.within.items()}
+        inputs, outputs = (tuple(_whole(b, boxes) for b in each) for each in (inputs, outputs))
+        stages = [_in_wholes(stage, boxes) for stage in stages]
     return Joined(Computation(region.name, inputs, outputs, tuple(stages), region.symbols), names, nodes)
+
+
+def _whole(buffer: Buffer, boxes: Mapping[str, Within]) -> Buffer:
+    """What a buffer is a box of, by the same name."""
+    return replace(buffer, shape=boxes[buffer.name].shape) if buffer.name in boxes else buffer
+
+
+def _in_wholes(stage: Stage, boxes: Mapping[str, Within]) -> Stage:
+    """The stage over the arrays that some of its buffers are boxes of: the same elements, at indices of those."""
+
+    def shifted(buffer: str, index: Iterable[Dim]) -> tuple[Dim, ...]:
+        return tuple(entry + first for entry, first in zip(index, boxes[buffer].corner, strict=True))
+
+    def leaf(node: Expression) -> Expression:
+        if isinstance(node, Load) and node.buffer in boxes:
+            return Load(node.buffer, shifted(node.buffer, node.index), node.dtype)
+        return node
+
+    values = tuple(rewrite(value, leaf, {}) for value in stage.values)
+    moved = [target.name for target in stage.targets if target.name in boxes]
+    if not moved:
+        return replace(stage, values=values)
+    assert len(stage.targets) == 1, "targets of one stage share an index"
+    return replace(stage, targets=(_whole(stage.target, boxes),), values=values, index=shifted(moved[0], stage.where))
 
 
 def _with_literals(stage: Stage, literals: dict[str, Any]) -> Stage:

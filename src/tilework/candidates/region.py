@@ -13,6 +13,14 @@ from tilework.graph.graph import Attribute, Constant, Graph, Node, Value
 from tilework.ops.registry import operator
 
 
+@dataclass(frozen=True)
+class Within:
+    """A box of a larger array: that array's shape, and the index in it at which the box starts."""
+
+    shape: tuple[Dim, ...]
+    corner: tuple[Dim, ...]
+
+
 @dataclass(frozen=True, eq=False)
 class Region:
     """Nodes in an order in which they can run, with the values that enter and leave.
@@ -32,12 +40,17 @@ class Region:
     """Names of the inputs whose contents are known at compile time: they may be stored in any layout."""
     usual: Mapping[str, int] = field(default_factory=lambda: MappingProxyType({}))
     """Values of symbols to plan for, where they are not those that a symbol has by itself (`typical`)."""
+    within: Mapping[str, Within] = field(default_factory=lambda: MappingProxyType({}))
+    """Boundary values that are boxes of larger arrays, by name: those arrays are what the kernel is given."""
+    there: Mapping[int, Value] = field(default_factory=lambda: MappingProxyType({}))
+    """Operands of the root, by position, that are in its result already: the stages for them are left out."""
 
     @cached_property
     def values(self) -> Mapping[str, Value]:
         """Every value that the region reads or defines, by name."""
         found = {value.name: value for value in self.inputs}
         found.update((constant.name, constant.value) for constant in self.scalars)
+        found.update((value.name, value) for value in self.there.values())
         found.update((value.name, value) for node in self.nodes for value in node.outputs)
         return MappingProxyType(found)
 
@@ -56,14 +69,26 @@ class Region:
         return tuple(node.operator for node in self.nodes)
 
 
+_NOWHERE: Mapping[str, Within] = MappingProxyType({})
+
+
 def _index_operands(node: Node) -> tuple[int, ...]:
     return () if node.black_box or node.subgraphs else operator(node.operator).index_operands
 
 
-def region_of(graph: Graph, name: str, nodes: tuple[Node, ...], shared: frozenset[str] = frozenset()) -> Region:
+def region_of(
+    graph: Graph,
+    name: str,
+    nodes: tuple[Node, ...],
+    shared: frozenset[str] = frozenset(),
+    within: Mapping[str, Within] = _NOWHERE,
+    there: frozenset[int] = frozenset(),
+) -> Region:
     """The region of some nodes of a graph: its boundary follows from who reads what.
 
-    Nodes named in `shared` belong to every region that reads their results, so these do not leave it.
+    Nodes named in `shared` belong to every region that reads their results, so these do not leave it. `within` has
+    the values of the graph that are boxes of others, `there` the operands of the last node that it does not read, as
+    they are where it would copy them.
     """
     inside = {value.name for node in nodes for value in node.outputs}
     chosen = set(map(id, nodes))
@@ -72,8 +97,8 @@ def region_of(graph: Graph, name: str, nodes: tuple[Node, ...], shared: frozense
     scalars: dict[str, Constant] = {}
     positions = {node.inputs[p] for node in nodes for p in _index_operands(node)}
     for node in nodes:
-        for read in node.inputs:
-            if not read or read in inside:
+        for position, read in enumerate(node.inputs):
+            if not read or read in inside or (node is nodes[-1] and position in there):
                 continue
             constant = constants.get(read)
             if constant is not None and constant.array.size == 1 and read not in positions:
@@ -86,9 +111,16 @@ def region_of(graph: Graph, name: str, nodes: tuple[Node, ...], shared: frozense
             leaving.add(value_name)
     outputs = tuple(value for node in nodes for value in node.outputs if value.name in leaving)
     known = frozenset(name for name in inputs if name in constants)
+    boxes = {value.name: within[value.name] for value in (*inputs.values(), *outputs) if value.name in within}
     needed = symbols_of((*inputs.values(), *(v for node in nodes for v in node.outputs)), nodes)
+    needed |= {name for box in boxes.values() for size in (*box.shape, *box.corner) for name in size.names()}
+    placed = {position: graph.values[nodes[-1].inputs[position]] for position in sorted(there)}
+    needed |= symbols_of(placed.values(), ())
     symbols = tuple(symbol for symbol in graph.symbols if symbol.name in needed)
-    return Region(name, nodes, tuple(inputs.values()), outputs, tuple(scalars.values()), symbols, known)
+    return Region(
+        name, nodes, tuple(inputs.values()), outputs, tuple(scalars.values()), symbols, known,
+        within=MappingProxyType(boxes), there=MappingProxyType(placed),
+    )  # fmt: skip
 
 
 def symbols_of(values: Iterable[Value], nodes: Iterable[Node]) -> set[str]:

@@ -149,6 +149,8 @@ def _explain(kernel: RegionKernel) -> RegionExplanation:
         flops = flops + operator(node.operator).counts(types, [v.type for v in node.outputs], node.attributes).flops
     for value in (*region.inputs, *region.outputs):
         moved = moved + value.tensor.bytes
+    for value in region.there.values():  # of its result, what others write
+        moved = moved - value.tensor.bytes
     trace = "; ".join(map(str, kernel.schedule.trace))
     return RegionExplanation(
         region.name, region.operators, kernel.candidate.algorithm, (kernel.kernel.name,), trace,

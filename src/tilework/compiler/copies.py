@@ -17,7 +17,10 @@ def copies(block: Block) -> Iterator[CopyExplanation]:
         windows, values = inner.windows, inner.graph.values
         for item in inner.items:
             if isinstance(item, Region) and item.root.name in windows.reasons:
-                yield CopyExplanation(item.name, item.root.output.tensor.bytes, windows.reasons[item.root.name])
+                copied = item.root.output.tensor.bytes
+                for value in item.there.values():
+                    copied = copied - value.tensor.bytes
+                yield CopyExplanation(item.name, copied, windows.reasons[item.root.name])
         for result, operands in windows.joined.items():
             for operand in operands:
                 yield CopyExplanation(f"{operand.whole} to {result}", values[operand.whole].tensor.bytes, ELSEWHERE)

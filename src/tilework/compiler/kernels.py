@@ -13,6 +13,7 @@ from tilework.codegen.cpu.kernel import KernelText, emit_kernel
 from tilework.compiler.options import CompileOptions
 from tilework.compiler.origins import origin_of
 from tilework.decisions.choice import choose
+from tilework.dims import Dim
 from tilework.errors import CodegenError
 from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Constant, Graph
@@ -21,6 +22,8 @@ from tilework.loops.program import LoopProgram
 from tilework.loops.text import program_text
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Numerics, numerics
+from tilework.ops._attributes import integer_of
+from tilework.plan.signature import Box
 from tilework.schedule.primitives.transform_layout import argument_layouts
 from tilework.schedule.schedule import Schedule
 
@@ -92,6 +95,8 @@ def _kernel(
     region = own.region
     base = region.definition
     text = program_text(base.program.renamed("region"))
+    boxes = _boxes(region)
+    text += "".join(f"box {name} {box}" for name, found in boxes.items() for box in found)
     text += "constant " + ", ".join(sorted(base.buffers[name] for name in region.constants))
     known = made.get(text)
     if known is not None:
@@ -103,7 +108,32 @@ def _kernel(
     kernel = emit_kernel(
         schedule.program, machine, contract, checked=options.checked, name=name, streaming=candidate.streaming
     )
+    if any(boxes.values()):
+        formals = tuple(replace(formal, boxes=boxes.get(formal.name, ())) for formal in kernel.signature.buffers)
+        kernel = replace(kernel, signature=replace(kernel.signature, buffers=formals))
     known = made[text] = RegionKernel(region, own, candidate, schedule, kernel)
     if ready is not None:
         ready(kernel)
     return known
+
+
+def _boxes(region: Region) -> dict[str, tuple[Box, ...]]:
+    """What of its arguments a region's kernel reads or writes, by the buffer's name, where that is not all."""
+    found: dict[str, tuple[Box, ...]] = {}
+    buffers = region.definition.buffers
+    for value in (*region.inputs, *region.outputs):
+        if value.name in region.within:
+            found[buffers[value.name]] = (Box(region.within[value.name].corner, value.tensor.shape),)
+    if not region.there:
+        return found
+    root, start, copied = region.root, Dim(), list[Box]()
+    along = integer_of(root.attributes, "dimension")
+    name = root.output.name
+    corner = region.within[name].corner if name in region.within else (Dim(),) * len(root.output.tensor.shape)
+    for position, operand in enumerate(root.inputs):
+        shape = region.values[operand].tensor.shape
+        if position not in region.there:
+            copied.append(Box(tuple(c + start if d == along else c for d, c in enumerate(corner)), shape))
+        start = start + shape[along]
+    found[buffers[name]] = tuple(copied)
+    return found

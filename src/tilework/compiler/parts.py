@@ -35,6 +35,13 @@ class Parts:
             start, base = start + window.start, self.classes.of(window.whole)
         return Window(base, start)
 
+    def holder(self, name: str) -> str:
+        """The value whose buffer kernels are given for a value: itself, or what it is a box of."""
+        base = self.classes.of(name)
+        if base not in self.windows or not self.windows[base].corner:
+            return name
+        return self.holder(self.windows[base].whole)
+
     def root(self, name: str) -> str:
         """The first value of the memory that a value is in."""
         return self.of(name).whole

@@ -309,7 +309,8 @@ class _Planner:
                 self.steps.append(CopyStep(f"copy {change.position}", source, target, origin=change.name))
 
     def _buffer(self, value: Value) -> PlanBuffer:
-        """The plan's buffer for a value, made on first use."""
+        """The plan's buffer that holds a value, made on first use."""
+        value = self.values.get(self.parts.holder(value.name), value)
         found = self.buffers.get(value.name)
         if found is None:
             window = self.parts.of(value.name)

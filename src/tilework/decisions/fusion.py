@@ -55,9 +55,11 @@ def fused(
     root_of: dict[str, Node] = {}
     members: dict[str, list[Node]] = {}
     shared: set[str] = set()
-    finder = WindowFinder(graph, fixed, enterable)
+    finder = WindowFinder(graph, fixed, enterable, frozenset(attention))
 
     def takes(root: Node, node: Node) -> bool:
+        if any(finder.is_box(value.name) for value in node.outputs):
+            return False  # it is in the result of a concatenation, for the region that reads it too
         there = members.get(root.name, [])
         is_open = bool(there) and root.name not in apart.nodes and not finder.holds(root)
         return is_open and len(there) < LARGEST and _may_join(graph, node, root, there)
@@ -75,6 +77,8 @@ def fused(
             members[roots[0].name].append(node)
             continue
         root_of[node.name] = node
+        if node.operator == "concatenate" and not in_place:
+            finder.fill(node)
         copied = node.operator == "slice" and not _computes_only(graph, node) and not finder.cut(node)
         if copied and len(roots) > 1 and all(takes(root, node) for root in roots):
             shared.add(node.name)
@@ -83,10 +87,14 @@ def fused(
         else:
             members[node.name] = [node]
     found: list[Region] = []
+    windows = finder.windows()
+    boxes = windows.boxes(graph)
     for node in graph.nodes:
         if root_of[node.name] is node and node.name not in shared:
-            found.append(region_of(graph, node.name, tuple(reversed(members[node.name])), frozenset(shared)))
-    return Fused(tuple(found), finder.windows())
+            nodes = tuple(reversed(members[node.name]))
+            there = windows.filled.get(node.outputs[0].name, frozenset()) if node.outputs else frozenset[int]()
+            found.append(region_of(graph, node.name, nodes, frozenset(shared), boxes, there))
+    return Fused(tuple(found), windows)
 
 
 def regions(graph: Graph) -> tuple[Region, ...]:

@@ -1,8 +1,10 @@
 """Values that are windows on others: operands of a concatenation and slices that need no kernel of their own.
 
 Where every dimension before the one that is cut or joined is 1, a part is one piece of the whole's bytes. A
-concatenation then costs nothing if its operands are written there to begin with, and a slice nothing at all. A later
-stage decides by predicted time instead; here the rule is fixed: the value stays where it is whenever that saves a copy.
+concatenation then costs nothing if its operands are written there to begin with, and a slice nothing at all. Operands
+along inner dimensions are boxes of the whole: the kernels that write and read them are given the whole, and a kernel
+of the concatenation's own copies only the others. A later stage decides by predicted time instead; here the rule is
+fixed: the value stays where it is whenever that saves a copy, and where rows of a box are long enough to be written.
 """
 
 from __future__ import annotations
@@ -10,10 +12,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
+from tilework.candidates.region import Within
 from tilework.decisions.maps import is_map
 from tilework.dims import Dim, product
 from tilework.fast_dataclass import dataclass, field
-from tilework.graph.graph import Graph, Node
+from tilework.graph.graph import Graph, Node, Value
+from tilework.loops.program import Buffer
+from tilework.memory.placement import typical
 from tilework.ops._attributes import integer_of, integers_of
 from tilework.ops.registry import operator
 from tilework.ops.shape._base import dims_of
@@ -22,12 +27,20 @@ INNER = "an inner dimension: its parts lie in pieces"
 MEASURED = "its sizes are known only while the call runs"
 
 
+ELSEWHERE = "most of its operands live elsewhere"
+SHORT = "an inner dimension: rows of its parts are shorter than writing them apart is worth"
+ROW = 128
+"""Bytes of a row from which on a box is written where it belongs: two lines of a cache, four vectors of 256 bits. It
+costs the kernel one broken vector a row, and readers another, where the copy would load and store all of the row."""
+
+
 @dataclass(frozen=True)
 class Window:
-    """The bytes of the value `whole` from number `start` on."""
+    """The bytes of the value `whole` from number `start` on; or a box of it, from the index `corner` on."""
 
     whole: str
     start: Dim
+    corner: tuple[Dim, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -42,10 +55,26 @@ class Windows:
 
     within: Mapping[str, Window] = field(default_factory=dict[str, Window])
     joined: Mapping[str, tuple[Window, ...]] = field(default_factory=dict[str, tuple[Window, ...]])
+    filled: Mapping[str, frozenset[int]] = field(default_factory=dict[str, frozenset[int]])
+    """By the results of concatenations whose kernels copy some operands, the positions of the others: boxes of them."""
     cut: frozenset[str] = frozenset()
     enterable: frozenset[str] = frozenset()
     """Values whose memory may be entered at an offset, by graphs inside too."""
     reasons: Mapping[str, str] = field(default_factory=dict[str, str])
+
+    def boxes(self, graph: Graph) -> dict[str, Within]:
+        """The values that are boxes, by name: of the array that no box holds, and where in it they start."""
+        found: dict[str, Within] = {}
+        for name, window in self.within.items():
+            if not window.corner:
+                continue
+            whole, corner = window.whole, list(window.corner)
+            while whole in self.within and self.within[whole].corner:
+                outer = self.within[whole]
+                whole = outer.whole
+                corner = [a + b for a, b in zip(corner, outer.corner, strict=True)]
+            found[name] = Within(graph.values[whole].tensor.shape, tuple(corner))
+        return found
 
     def covers(self, node: Node) -> bool:
         """Whether a slice or a concatenation needs no kernel, its result being where its operands are."""
@@ -57,23 +86,31 @@ class WindowFinder:
 
     `fixed` are the symbols whose values are known before the call's first step, `enterable` the inputs whose memory may
     be entered at an offset. What leaves a graph has memory of its own: it is the caller's, or copied by control steps.
+    Nodes named in `apart` read and write whole values.
     """
 
-    def __init__(self, graph: Graph, fixed: frozenset[str], enterable: frozenset[str]) -> None:
+    def __init__(
+        self, graph: Graph, fixed: frozenset[str], enterable: frozenset[str], apart: frozenset[str] = frozenset()
+    ) -> None:
         self._graph = graph
         self._fixed = fixed
         self._enterable = enterable
         self._outputs = frozenset(graph.outputs)
         self._within: dict[str, Window] = {}
+        self._apart = apart
+        self._sizes = {symbol.name: typical(symbol) for symbol in graph.symbols}
         self._joined: dict[str, tuple[Window, ...]] = {}
+        self._filled: dict[str, frozenset[int]] = {}
         self._cut: set[str] = set()
         self._reasons: dict[str, str] = {}
 
     def windows(self) -> Windows:
         """All that was decided."""
         entered = frozenset(name for name in self._graph.values if self._is_enterable(self._base(name)))
-        joined, within = MappingProxyType(self._joined), MappingProxyType(self._within)
-        return Windows(within, joined, frozenset(self._cut), entered, MappingProxyType(self._reasons))
+        joined, within, filled = (
+            MappingProxyType(self._joined), MappingProxyType(self._within), MappingProxyType(self._filled)
+        )  # fmt: skip
+        return Windows(within, joined, filled, frozenset(self._cut), entered, MappingProxyType(self._reasons))
 
     def holds(self, node: Node) -> bool:
         """Whether a concatenation or slice was decided to need no kernel: what it reads does not join it."""
@@ -99,11 +136,42 @@ class WindowFinder:
             start = start + self._graph.values[name].tensor.bytes
         if saved == 0 or saved < copied:
             if copied:
-                self._reasons[node.name] = "most of its operands live elsewhere"
+                self._reasons[node.name] = ELSEWHERE
             return False
         self._within.update(placed)
         self._joined[node.output.name] = tuple(copies)
         return True
+
+    def fill(self, node: Node) -> None:
+        """Let operands of a concatenation that has a kernel be written into its result, as boxes of it, where they are
+        stored anyway. Without others it needs no kernel.
+        """
+        name, along, start = node.output.name, integer_of(node.attributes, "dimension"), Dim()
+        if not all(self._is_fixed(other) for other in (name, *node.inputs)) or len(node.inputs) < 2:
+            return
+        there: set[int] = set()
+        short = False
+        for position, operand in enumerate(node.inputs):
+            shape = self._graph.values[operand].tensor.shape
+            if self._is_stored(operand) and self._takes_boxes(operand):
+                if self._row(operand, along) >= ROW:
+                    corner = tuple(start if place == along else Dim() for place in range(len(shape)))
+                    self._within[operand] = Window(name, Dim(), corner)
+                    there.add(position)
+                else:
+                    short = True
+            start = start + shape[along]
+        if len(there) == len(node.inputs):
+            self._joined[name] = ()
+            self._reasons.pop(node.name, None)
+        elif there:
+            self._filled[name] = frozenset(there)
+        if short:
+            self._reasons[node.name] = SHORT
+
+    def is_box(self, name: str) -> bool:
+        """Whether a value is a box of another."""
+        return name in self._within and bool(self._within[name].corner)
 
     def cut(self, node: Node) -> bool:
         """Let a slice be a window on its operand, if it can."""
@@ -127,6 +195,8 @@ class WindowFinder:
             return INNER
         if not all(self._is_fixed(other) for other in (name, *node.inputs)):
             return MEASURED
+        if any(self.is_box(other) for other in (name, *node.inputs)):
+            return INNER
         return ""
 
     def _why_not_cut(self, node: Node) -> str:
@@ -140,8 +210,8 @@ class WindowFinder:
         known = all(entry.names() <= self._fixed for entry in bounds)
         if not known or not self._is_fixed(source) or not self._is_fixed(name):
             return MEASURED
-        if name in self._within:
-            return "its result is a part of another value"
+        if name in self._within or self.is_box(source):
+            return "its operand or its result is a part of another value"
         if not self._outputs.isdisjoint(self._members(name)):
             return "its result is returned"
         if not self._is_enterable(self._base(source)):
@@ -154,6 +224,46 @@ class WindowFinder:
         if not self._is_fixed(base) or self._graph.values[base].tensor.bytes != self._graph.values[name].tensor.bytes:
             return False
         return self._outputs.isdisjoint(self._members(base))
+
+    def _takes_boxes(self, name: str) -> bool:
+        """Whether those who write and read a value can be given an array that it is a box of: kernels all, with one
+        index for each element.
+        """
+        graph = self._graph
+        producer = graph.producers.get(name)
+        if producer is None or name in self._within or name in self._outputs:
+            return False
+        held = (*self._within.values(), *(window for windows in self._joined.values() for window in windows))
+        if any(window.whole == name for window in held) or producer.operator == "slice":
+            return False  # (a slice joins all its readers)
+        readers = graph.consumers[name]
+        if any(node.subgraphs or node.black_box or node.name in self._apart for node in (producer, *readers)):
+            return False
+        if any(self._reads_whole(node, name) for node in readers):
+            return False
+        return not operator(producer.operator).view and self._is_stored_alone(producer)
+
+    def _reads_whole(self, node: Node, name: str) -> bool:
+        known = operator(node.operator)
+        position = node.inputs.index(name)
+        return known.view or bool(known.measured(node.attributes)) or position in known.index_operands
+
+    def _is_stored_alone(self, node: Node) -> bool:
+        """Whether an operator's only result is written by statements that write nothing else."""
+        if len(node.outputs) != 1 or operator(node.operator).measured(node.attributes):
+            return False
+        operands = [Buffer(f"x{n}", v.tensor.shape, v.tensor.dtype) for n, v in enumerate(self._values(node.inputs))]
+        result = Buffer("result", node.output.tensor.shape, node.output.tensor.dtype)
+        stages = operator(node.operator).define(operands, [result], node.attributes, self._graph.symbols).stages
+        return all(len(stage.targets) == 1 for stage in stages if result in stage.targets)
+
+    def _values(self, names: tuple[str, ...]) -> Iterator[Value]:
+        return (self._graph.values[name] for name in names)
+
+    def _row(self, name: str, along: int) -> int:
+        """Bytes of a value that stay together when it is a box of one that is longer along a dimension."""
+        tensor = self._graph.values[name].tensor
+        return int(product(tensor.shape[along:]).evaluate(self._sizes)) * tensor.dtype.itemsize
 
     def _is_enterable(self, base: str) -> bool:
         """Whether the memory of a value may be entered at an offset: that of constants has none, and what control steps

@@ -16,11 +16,13 @@ from tilework.dtypes import boolean, dtype_of
 from tilework.errors import CallError, PlanError, RunError, UsageError
 from tilework.fast_dataclass import dataclass, field
 from tilework.loops.interpret import interpret
+from tilework.plan.boxes import boxes_of
 from tilework.plan.buffers import ConstantPlace, MeasuredPlace, OutputPlace
 from tilework.plan.order import order_of
 from tilework.plan.plan import Plan, needs_allocation
-from tilework.plan.poisoned_memory import PoisonedMemory, set_bytes
+from tilework.plan.poisoned_memory import PoisonedMemory, poisoned, set_bytes
 from tilework.plan.protocols import Array
+from tilework.plan.signature import KernelBuffer
 from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,
@@ -290,16 +292,39 @@ class _Run:
 
     def kernel(self, step: KernelStep | LibraryStep, symbols: Mapping[str, int]) -> None:
         arrays: dict[str, Array] = {}
+        written: dict[str, Array] = {}
         stated = {argument.buffer.name for argument in step.meaning.arguments}
         for formal, name in zip(step.kernel.buffers, step.arguments, strict=True):
             if formal.name in stated:
-                arrays[formal.name] = self.memory.array(name)
+                array = arrays[formal.name] = self.memory.array(name)
+                outside = self.outside(step, formal, array.shape, symbols)
+                if outside is not None and formal.access == "read":
+                    arrays[formal.name] = poisoned(array, outside)
+                elif outside is not None:
+                    written[name] = written.get(name, True) & outside
             elif formal.access == "workspace":
                 self.memory.poison(name)
         values = dict(zip((symbol.name for symbol in step.kernel.symbols), step.symbols, strict=True))
         stated_symbols = [symbol.name for symbol in step.meaning.symbols if symbol.name in values]
         wanted = {name: int(values[name].evaluate(symbols)) for name in stated_symbols}
+        before = [(name, outside, self.memory.array(name)[outside].copy()) for name, outside in written.items()]
         interpret(step.meaning, arrays, wanted, seed=self.generator.randrange(1 << 30))
+        for name, outside, contents in before:
+            if self.memory.array(name)[outside].tobytes() != contents.tobytes():
+                raise PlanError(1415, f"kernel {step.kernel.name} writes outside its boxes", where=f"step {step.name}")
+
+    def outside(
+        self, step: KernelStep | LibraryStep, formal: KernelBuffer, shape: tuple[int, ...], symbols: Mapping[str, int]
+    ) -> Array | None:
+        """Which elements of an argument are in none of its boxes; None where it has none."""
+        if not formal.boxes:
+            return None
+        found = np.ones(shape, bool)
+        for box in boxes_of(step, formal):
+            starts = [int(entry.evaluate(symbols)) for entry in box.start]
+            sizes = [int(extent.evaluate(symbols)) for extent in box.extents]
+            found[tuple(slice(a, a + n) for a, n in zip(starts, sizes, strict=True))] = False
+        return found
 
     def black_box(self, step: BlackBoxStep) -> None:
         given: list[Array] = []

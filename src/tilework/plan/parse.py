@@ -15,7 +15,7 @@ from tilework.plan.guard import Guard
 from tilework.plan.parse_tables import Tables, dims_at, guard_at, listed_at, names_at, symbol_at, typed_at
 from tilework.plan.plan import Plan, Segment
 from tilework.plan.protocols import BlackBox
-from tilework.plan.signature import KernelBuffer, KernelSignature
+from tilework.plan.signature import Box, KernelBuffer, KernelSignature
 from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,
@@ -262,9 +262,13 @@ def _signature_line(kernel: KernelSignature, cursor: Cursor) -> KernelSignature:
         if cursor.accept(access):
             name, kind = typed_at(cursor)
             alignment = cursor.integer() if cursor.accept("aligned") else 1
-            kernel = replace(
-                kernel, buffers=(*kernel.buffers, KernelBuffer(name, kind.shape, kind.dtype, access, alignment))
-            )
+            boxes: list[Box] = []
+            while cursor.accept("box"):
+                start = dims_at(cursor)
+                cursor.expect("of")
+                boxes.append(Box(start, dims_at(cursor)))
+            formal = KernelBuffer(name, kind.shape, kind.dtype, access, alignment, tuple(boxes))
+            kernel = replace(kernel, buffers=(*kernel.buffers, formal))
             cursor.end()
             return kernel
     if cursor.accept("symbol"):

@@ -114,3 +114,10 @@ def set_bytes(plan: Plan, name: str, symbols: Mapping[str, int]) -> int:
     """Bytes that the memory of a buffer's alias set needs."""
     members = plan.alias_sets[alias_key(plan.buffer_named[name])]
     return max(int((member.offset + member.bytes).evaluate(symbols)) for member in members)
+
+
+def poisoned(array: Array, where: Array) -> Array:
+    """A copy of an array, the elements where a mask says so poisoned."""
+    found = array.copy()
+    found.view(np.uint8).reshape(*array.shape, array.dtype.itemsize)[where] = POISON
+    return found

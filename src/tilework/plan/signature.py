@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Literal
 
 from tilework.dims import Dim, Symbol
@@ -12,14 +13,33 @@ Access = Literal["read", "write", "accumulate", "workspace"]
 
 
 @dataclass(frozen=True)
+class Box:
+    """The elements of an array from the index `start` on, `extents` of them along each dimension."""
+
+    start: tuple[Dim, ...]
+    extents: tuple[Dim, ...]
+
+    def substitute(self, values: Mapping[str, Dim]) -> Box:
+        """The box over other symbols."""
+        return Box(
+            tuple(entry.substitute(values) for entry in self.start),
+            tuple(extent.substitute(values) for extent in self.extents),
+        )
+
+
+@dataclass(frozen=True)
 class KernelBuffer:
-    """A buffer of a kernel: dense row-major `shape` elements of `dtype`, at a multiple of `alignment` bytes."""
+    """A buffer of a kernel: dense row-major `shape` elements of `dtype`, at a multiple of `alignment` bytes.
+
+    Where there are `boxes`, the kernel reads or writes no element outside them, and writes every element inside.
+    """
 
     name: str
     shape: tuple[Dim, ...]
     dtype: DType
     access: Access
     alignment: int = 1
+    boxes: tuple[Box, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -157,7 +157,8 @@ def signature_lines(kernel: KernelSignature) -> Iterator[str]:
     """The lines of a kernel's signature below its name."""
     for formal in kernel.buffers:
         aligned = f" aligned {formal.alignment}" if formal.alignment != 1 else ""
-        yield f"{formal.access} {name_text(formal.name)}: {formal.dtype}{index_text(formal.shape)}{aligned}"
+        line = f"{formal.access} {name_text(formal.name)}: {formal.dtype}{index_text(formal.shape)}{aligned}"
+        yield line + "".join(f" box {index_text(b.start)} of {index_text(b.extents)}" for b in formal.boxes)
     for symbol in kernel.symbols:
         yield symbol_text(symbol)
     for first, second in kernel.may_alias:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from tilework.errors import Fault, VerificationError
+from tilework.plan.boxes import unwritten_boxes
 from tilework.plan.findings import Findings
 from tilework.plan.order import order_of
 from tilework.plan.plan import Plan
@@ -42,5 +43,6 @@ def plan_faults(plan: Plan, samples: Iterable[Mapping[str, int]] | None = None) 
     found = [*findings.faults, *order.faults]
     if not any(fault.code in (1401, 1402, 1403, 1410, 1416) for fault in found):
         found.extend(order_faults(order, values))
+        found.extend(unwritten_boxes(order, values))
         found.extend(memory_faults(order, values))
     return tuple(dict.fromkeys(found))

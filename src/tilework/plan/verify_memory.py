@@ -6,9 +6,11 @@ from collections.abc import Iterator, Mapping
 
 from tilework.dims import Dim, symbol_bounds
 from tilework.errors import Fault
+from tilework.plan.boxes import boxes_of, meeting
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace, OutputPlace, PlanBuffer
 from tilework.plan.order import Order
 from tilework.plan.proof import divisible, nonnegative
+from tilework.plan.signature import Box, KernelBuffer
 from tilework.plan.steps import KernelStep, LibraryStep
 from tilework.plan.verify_order import Samples, where_is
 
@@ -122,7 +124,7 @@ class _Checker:
                 if (formals[i].access == formals[j].access == "read") or a.memory != b.memory:
                     continue
                 values = self.meeting(a, b)
-                if values is None:
+                if values is None or (a is b and self.touch_apart(step, formals[i], formals[j], a)):
                     continue
                 pair = f"{formals[j].name} ({b.name}) and {formals[i].name} ({a.name})"
                 if frozenset((formals[i].name, formals[j].name)) not in allowed:
@@ -132,6 +134,14 @@ class _Checker:
                     yield Fault(
                         1412, where, f"{pair} may be the same memory, but not shifted or of other element sizes"
                     )
+
+    def touch_apart(
+        self, step: KernelStep | LibraryStep, one: KernelBuffer, other: KernelBuffer, buffer: PlanBuffer
+    ) -> bool:
+        """Whether a call touches elements of one buffer as two arguments of its kernel, and none as both."""
+        whole = (Box((Dim(),) * len(buffer.shape), buffer.shape),)
+        first, second = boxes_of(step, one) or whole, boxes_of(step, other) or whole
+        return meeting(first, second, self.bounds, self.samples) is None
 
     # -- two buffers ---------------------------------------------------------------------------------------------------
     def races(self) -> Iterator[Fault]:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
-from tilework.dims import dim, symbol_bounds
+from tilework.dims import Dim, dim, symbol_bounds
 from tilework.dtypes import boolean
+from tilework.plan.boxes import boxes_of
 from tilework.plan.buffers import ArenaPlace, ConstantPlace, InputPlace
 from tilework.plan.findings import Findings, at, buffer_text, same_dim, step_text
+from tilework.plan.proof import nonnegative
+from tilework.plan.signature import Box, KernelBuffer, KernelSignature
 from tilework.plan.steps import (
     Allocate,
     BlackBoxStep,
@@ -194,6 +197,7 @@ class StepVerifier:
                         where,
                         f"kernel {kernel.name}: extent {extent} of {formal.name} uses {name!r}, no symbol of it",
                     )
+            self.boxes(where, step.kernel, formal, set(values))
         if len(self.faults) != before:
             return
         for name, formal in zip(step.arguments, kernel.buffers, strict=True):
@@ -208,8 +212,34 @@ class StepVerifier:
                 wanted = f"kernel {kernel.name} takes {formal.name} at multiples of {formal.alignment} bytes"
                 text = f"{wanted}, {name} is at {buffer.alignment}"
                 self.fault(1405, where, text)
+            for box in boxes_of(step, formal):
+                self.box_inside(where, step.kernel, formal, box, shape)
         self.bounds(where, step)
         self.meaning(where, step)
+
+    def boxes(self, where: str, kernel: KernelSignature, formal: KernelBuffer, names: set[str]) -> None:
+        """Boxes have the buffer's rank, and use the kernel's symbols."""
+        for box in formal.boxes:
+            if len(box.start) != len(formal.shape) or len(box.extents) != len(formal.shape):
+                self.fault(1404, where, f"kernel {kernel.name}: a box of {formal.name} has another rank")
+            for value in (*box.start, *box.extents):
+                for name in sorted(value.names() - names):
+                    text = f"kernel {kernel.name}: a box of {formal.name} uses {name!r}, no symbol of it"
+                    self.fault(1416, where, text)
+
+    def box_inside(
+        self, where: str, kernel: KernelSignature, formal: KernelBuffer, box: Box, shape: tuple[Dim, ...]
+    ) -> None:
+        """A box is inside its buffer."""
+        limits = symbol_bounds(self.plan.symbols)
+        for start, extent, size in zip(box.start, box.extents, shape, strict=True):
+            for value in (start, extent, size - start - extent):
+                if nonnegative(value, limits) or value.names() - self.names:
+                    continue
+                wrong = next((values for values in self.samples or [{}] if value.evaluate(values) < 0), None)
+                if wrong is not None:
+                    text = f"a box of {formal.name} from {start} to {start + extent} is not inside 0 to {size}"
+                    self.fault(1404, where, f"kernel {kernel.name}: {text}{at(wrong)}")
 
     def bounds(self, where: str, step: KernelStep | LibraryStep) -> None:
         """Values of the kernel's symbols must lie in their bounds."""
