@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -15,12 +16,11 @@ from tilework.decisions import windows
 from tilework.dims import dim
 from tilework.errors import PlanError
 from tilework.graph.graph import Graph, Value
-from tilework.loops.program import LoopProgram
 from tilework.ops.builder import GraphBuilder
 from tilework.plan.interpret import interpret_plan
 from tilework.plan.parse import parse_plan
 from tilework.plan.plan import Plan, Segment
-from tilework.plan.signature import Box, KernelSignature
+from tilework.plan.signature import Box
 from tilework.plan.steps import KernelStep
 from tilework.plan.text import plan_text
 from tilework.plan.verify import plan_faults
@@ -94,7 +94,7 @@ def test_boxes_inside_boxes(any_row: None) -> None:
 @pytest.mark.parametrize("batch", [1, 2, "N"])
 def test_dense_blocks(batch: Any) -> None:
     """Each layer reads what all before it wrote, and writes beside it."""
-    builder = builder_of("N")
+    builder = builder_of(*(["N"] if batch == "N" else []))
     x = builder.input("x", dtypes.float32, batch, 4, 6, 6)
     features = stored(builder, x)
     for layer in range(3):
@@ -108,6 +108,69 @@ def test_dense_blocks(batch: Any) -> None:
     executable = check_graph(builder.build([features]), level="default")
     assert len(kernels(executable.plan)) == 4
     assert copies(executable.plan) == []
+
+
+def _ends() -> Plan:
+    """One array of which a first kernel writes the middle, and a second the ends from what is there."""
+    builder = builder_of()
+    x = builder.input("x", dtypes.float32, 2, 40)
+    middle = stored(builder, x)
+    ends = cut(builder, middle, 36, 40, 1), cut(builder, middle, 0, 4, 1)
+    whole = builder.apply_one("concatenate", ends[0], middle, ends[1], dimension=1)
+    return check_graph(builder.build([stored(builder, whole)]), level="strict").plan
+
+
+def _with_boxes(plan: Plan, number: int, access: str, boxes: tuple[Box, ...]) -> Plan:
+    """The plan, boxes of one step's kernel replaced."""
+    steps = list(plan.segments[0].steps)
+    step = steps[number]
+    assert isinstance(step, KernelStep)
+    formals = tuple(replace(f, boxes=boxes) if f.access == access else f for f in step.kernel.buffers)
+    steps[number] = replace(step, kernel=replace(step.kernel, buffers=formals))
+    return plan.replace(segments=(Segment("captured", tuple(steps)),))
+
+
+def _box(*ranges: tuple[int, int]) -> Box:
+    return Box(tuple(dim(a) for a, _ in ranges), tuple(dim(b - a) for a, b in ranges))
+
+
+def _codes(plan: Plan) -> set[int]:
+    return {fault.code for fault in plan_faults(plan)}
+
+
+def test_wrong_boxes_are_found() -> None:
+    plan = _ends()
+    assert _codes(plan) == set()
+    assert parse_plan(plan_text(plan)) is not None
+    assert plan_text(parse_plan(plan_text(plan))) == plan_text(plan)
+    ends = (_box((0, 2), (0, 4)), _box((0, 2), (44, 48)))
+    assert _codes(_with_boxes(plan, 1, "write", ends)) == set()
+    assert _codes(_with_boxes(plan, 1, "write", ())) == {1412}, "all of what it also reads"
+    assert _codes(_with_boxes(plan, 1, "write", (_box((0, 2), (0, 5)), ends[1]))) == {1412}
+    assert _codes(_with_boxes(plan, 1, "write", ends[:1])) == {1408}, "nobody writes the right end"
+    assert _codes(_with_boxes(plan, 1, "read", (_box((0, 2), (4, 45)),))) >= {1408, 1412}
+    assert 1404 in _codes(_with_boxes(plan, 1, "write", (ends[0], _box((0, 2), (44, 49)))))
+    assert 1404 in _codes(_with_boxes(plan, 1, "write", (_box((0, 4)),)))
+    assert 1416 in _codes(_with_boxes(plan, 1, "write", (Box((dim(0), dim("K")), (dim(2), dim(4))),)))
+
+
+def test_kernels_that_leave_their_boxes_are_found_by_the_interpreter() -> None:
+    plan = _ends()
+    x = np.arange(80, dtype=np.float32).reshape(2, 40)
+    (right,) = interpret_plan(plan, [x])
+    narrow = _with_boxes(plan, 1, "write", (_box((0, 2), (0, 3)), _box((0, 2), (44, 48))))
+    with pytest.raises(PlanError, match=r"TW1415.*outside its boxes"):
+        interpret_plan(narrow, [x])
+    (poisoned,) = interpret_plan(_with_boxes(plan, 1, "read", (_box((0, 2), (4, 43)),)), [x])
+    assert np.isnan(poisoned).any()
+    assert not np.isnan(right).any()
+
+
+def test_a_box_that_nothing_writes_is_found() -> None:
+    plan = _ends()
+    first, second, *rest = plan.segments[0].steps
+    for left in ((first, *rest), (second, first, *rest), (second, *rest)):
+        assert 1408 in _codes(plan.replace(segments=(Segment("captured", left),)))
 
 
 def random_boxes(seed: int) -> Graph:

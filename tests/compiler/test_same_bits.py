@@ -61,7 +61,15 @@ def joined_parts(b: GraphBuilder) -> Any:
     return b.apply_one("concatenate", left, sums, b.apply_one("sine", left), dimension=0)
 
 
-CASES = (product, row, image, softmax, whole_sum, column_sums, running_sums, joined_parts)
+def joined_columns(b: GraphBuilder) -> Any:
+    """Boxes of one array whose rows end inside a cache line, each written by several threads."""
+    x = b.input("x", F32, 131, 97)
+    left = b.apply_one("dot_general", x, x, lhs_contracting_dimensions=(1,), rhs_contracting_dimensions=(1,))
+    sums = b.apply_one("cumulative", x, dimension=1, reducer="sum")
+    return b.apply_one("concatenate", left, sums, b.apply_one("sine", left), dimension=1)
+
+
+CASES = (product, row, image, softmax, whole_sum, column_sums, running_sums, joined_parts, joined_columns)
 
 
 def _graph(build: Callable[[GraphBuilder], Any]) -> Graph:

@@ -20,7 +20,9 @@ _Ranges = tuple[tuple[int, int], ...]
 def boxes_of(step: KernelStep | LibraryStep, formal: KernelBuffer) -> tuple[Box, ...]:
     """What a call's kernel touches of a buffer, over the plan's symbols; empty where that may be all."""
     values = {symbol.name: value for symbol, value in zip(step.kernel.symbols, step.symbols, strict=True)}
-    return tuple(box.substitute(values) for box in formal.boxes)
+    rank = len(formal.shape)
+    fitting = (box for box in formal.boxes if len(box.start) == len(box.extents) == rank)
+    return tuple(box.substitute(values) for box in fitting)
 
 
 def meeting(

@@ -43,6 +43,7 @@ def plan_faults(plan: Plan, samples: Iterable[Mapping[str, int]] | None = None) 
     found = [*findings.faults, *order.faults]
     if not any(fault.code in (1401, 1402, 1403, 1410, 1416) for fault in found):
         found.extend(order_faults(order, values))
-        found.extend(unwritten_boxes(order, values))
+        if not any(fault.code == 1404 for fault in found):
+            found.extend(unwritten_boxes(order, values))
         found.extend(memory_faults(order, values))
     return tuple(dict.fromkeys(found))

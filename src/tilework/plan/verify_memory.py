@@ -139,6 +139,8 @@ class _Checker:
         self, step: KernelStep | LibraryStep, one: KernelBuffer, other: KernelBuffer, buffer: PlanBuffer
     ) -> bool:
         """Whether a call touches elements of one buffer as two arguments of its kernel, and none as both."""
+        if not len(one.shape) == len(other.shape) == len(buffer.shape):
+            return False
         whole = (Box((Dim(),) * len(buffer.shape), buffer.shape),)
         first, second = boxes_of(step, one) or whole, boxes_of(step, other) or whole
         return meeting(first, second, self.bounds, self.samples) is None
