@@ -77,8 +77,8 @@ CODES: Mapping[int, CodeInfo] = {
     ),
     1415: CodeInfo(
         "buffer outside its memory",
-        "The bytes of a buffer do not lie inside its arena, input or output.",
-        "Enlarge the arena, or correct the offset.",
+        "The bytes of a buffer do not lie inside its arena, input or output, or a kernel writes outside its boxes.",
+        "Enlarge the arena, or correct the offset or the boxes.",
     ),
     1416: CodeInfo(
         "symbol without a value in a plan",
