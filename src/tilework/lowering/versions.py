@@ -17,6 +17,7 @@ from tilework.loops.program import (
     Prefetch,
     Sequence,
     Storage,
+    children,
     walk,
 )  # fmt: skip
 from tilework.lowering import parallel
@@ -28,7 +29,7 @@ from tilework.lowering.memory import Memory
 from tilework.lowering.registers import Block, Branch, Value
 from tilework.lowering.state import State
 from tilework.lowering.statements import Statements
-from tilework.lowering.whole_tiles import corner_values, worth_two_versions
+from tilework.lowering.whole_tiles import corner_values, has_serial_loops, worth_two_versions
 from tilework.numerics import Numerics
 
 MAX_TRIED = 6
@@ -52,6 +53,8 @@ class Versions:
         self._corners: dict[int, dict[Dim, Dim]] = {}
         self._tried: set[Dim] = set()
         """Guards that are tested one by one, as the tile is known not to be whole."""
+        self._masked = False
+        """Whether this is a version with masks: nothing in it has versions of its own."""
         self._written: dict[int, frozenset[str]] = {}
         self._common: dict[int, frozenset[Dim]] = {}
 
@@ -97,40 +100,107 @@ class Versions:
     def tile(self, node: Loop | Storage, emit: Callable[[], None]) -> None:
         """What `emit` emits for a node, in two versions where guards are the same for a whole tile."""
         state = self.state
-        corners = self._corners.get(id(node))
-        if corners is None:
-            corners = self._corners[id(node)] = corner_values(node)
+        corners = self._corners_of(node)
         assumed = self.statements.assumed
         open_guards = [g for g in corners if g not in assumed and g not in self._tried]
         if not open_guards or state.lane is not None or (parallel.outlined(node) and not state.function.region):
             emit()
             return
-        condition: Value | None = None
-        whole: list[Dim] = []
+        conditions: tuple[list[Dim], list[Dim]] = ([], [])
+        known: list[Dim] = []
+        values: dict[Dim, Value] = {}
+        masks = [guard for guard in open_guards if self._is_mask(guard, node)]
         for guard in sorted(open_guards, key=str):
             holds = self.indices.holds(corners[guard])
-            if holds is False:
-                continue
-            whole.append(guard)
-            if holds is not True:
-                condition = state.builder.both(condition, holds)
-        assumed.update(whole)
-        if condition is None:
-            emit()
-        elif not worth_two_versions(node) or len(self._tried) > MAX_TRIED:
-            assumed.difference_update(whole)
+            if holds is True:
+                known.append(guard)
+            elif holds is not False:
+                values[guard] = holds
+                follows = any(self._follows(corners[guard], corners[mask]) for mask in masks)
+                conditions[0 if guard in masks or follows else 1].append(guard)
+        parts: list[tuple[list[Dim], Value]] = []
+        for guards in conditions:
+            condition: Value | None = None
+            for guard in guards:
+                condition = state.builder.both(condition, values[guard])
+            if condition is not None:
+                parts.append((guards, condition))
+        assumed.update(known)
+        if (
+            not parts
+            or self._masked
+            or len(self._tried) > MAX_TRIED
+            or not worth_two_versions(node)
+            or self._decided_inside(node, corners)
+        ):
             emit()
         else:
+            self._tile_versions(node, parts, emit)
+        assumed.difference_update(known)
 
-            def version(first: bool) -> None:
-                if not first:
-                    assumed.difference_update(whole)
-                    self._tried.update(whole)
+    def _tile_versions(
+        self, node: Loop | Storage, parts: list[tuple[list[Dim], Value]], emit: Callable[[], None]
+    ) -> None:
+        """A version for each way in which a tile is whole.
+
+        `parts`: guards that would be masks, then those that would be branches, and when they hold for all of the tile.
+        """
+        if not parts:
+            emit()
+            return
+        (guards, condition), *rest = parts
+        assumed, masks = self.statements.assumed, any(self._is_mask(guard, node) for guard in guards)
+
+        def version(first: bool) -> None:
+            if first:
+                assumed.update(guards)
+                self._tile_versions(node, rest, emit)
+                assumed.difference_update(guards)
+                return
+            before = self._masked
+            self._tried.update(guards)
+            self._masked = before or masks
+            if masks and has_serial_loops(node):  # seldom run, and large
                 emit()
-                self._tried.difference_update(whole)
+            else:
+                self._tile_versions(node, rest, emit)
+            self._masked = before
+            self._tried.difference_update(guards)
 
-            self._two_versions(condition, version)
-        assumed.difference_update(whole)
+        self._two_versions(condition, version)
+
+    def _decided_inside(self, node: Node, corners: dict[Dim, Dim]) -> bool:
+        """Whether a straight line below has further guards that would be masks: it has versions anyway, and all is
+        tested there, instead of versions of versions. (Loops that carry sums lose registers where they are merged.)
+        """
+        return any(self._decides(below, corners) for below in children(node))
+
+    def _decides(self, node: Node, corners: dict[Dim, Dim]) -> bool:
+        if not isinstance(node, (Loop, Storage)):
+            return self._decided_inside(node, corners)
+        found = self._corners_of(node)
+        further = found.keys() - corners.keys() - self.statements.assumed - self._tried
+        if not any(self._is_mask(guard, node) and self._open(found[guard]) for guard in further):
+            return self._decided_inside(node, corners)
+        return not has_serial_loops(node) and worth_two_versions(node)
+
+    def _is_mask(self, guard: Dim, node: Node) -> bool:
+        return any(isinstance(n, Loop) and n.kind == "vectorized" and n.variable in guard.names() for n in walk(node))
+
+    def _follows(self, guard: Dim, mask: Dim) -> bool:
+        """Whether a guard's least value is no less than 0 where a mask's is: it counts vectors, that one elements."""
+        return any(self.state.nonnegative(guard * lanes - mask) for lanes in (1, 2, 4, 8, 16, 32, 64))
+
+    def _open(self, guard: Dim) -> bool:
+        """Whether it is not known if a guard holds, whatever the loops inside are at."""
+        here = guard.substitute(self.state.environment)
+        return not self.state.nonnegative(here) and not self.state.nonnegative(-here - 1)
+
+    def _corners_of(self, node: Loop | Storage) -> dict[Dim, Dim]:
+        found = self._corners.get(id(node))
+        if found is None:
+            found = self._corners[id(node)] = corner_values(node)
+        return found
 
     # -- streaming -----------------------------------------------------------------------------------------------------
     def _streaming_buffers(self, node: Loop) -> list[str]:

@@ -54,6 +54,10 @@ def worth_two_versions(node: Node) -> bool:
     """
     if instances(node) > MAX_INSTANCES:
         return False
-    serial = any(isinstance(n, Loop) and not unrolls(n) and n.kind != "vectorized" for n in walk(node))
     units = work(node).value
-    return serial or units is None or units < instances(node) * HEAVY
+    return has_serial_loops(node) or units is None or units < instances(node) * HEAVY
+
+
+def has_serial_loops(node: Node) -> bool:
+    """Whether a node is no straight line: a loop in it is neither written out nor lanes."""
+    return any(isinstance(n, Loop) and not unrolls(n) and n.kind != "vectorized" for n in walk(node))

@@ -39,9 +39,9 @@ def evaluate_quotients(node: OnnxNode) -> Operand | None:
     """The node's only result where it is made of quotients of symbolic integers; None where it is not."""
     if node.operator == "Cast":
         return _cast(node)
-    given = [None if operand is None else quotients_of(operand) for operand in node.operands]
     if not any(operand is not None and operand.quotients is not None for operand in node.operands):
         return None
+    given = [None if operand is None else quotients_of(operand) for operand in node.operands]
     if node.operator in MOVEMENT_RULES and len(node.outputs) == 1:
         return _moved(node, given)
     rule = _RULES.get(node.operator)

@@ -114,6 +114,8 @@ def with_window(
     if done is None:
         return None
     # windows that reach over an end are pieces of their own, so that the others test nothing
-    cut = done.attempt(Partition(block, BUDGET)) if len(order) > 1 else None
+    # (with a free extent the generator's two versions of a tile are as fast, and pieces would be versions of versions)
+    known = window.along.extent.value is not None
+    cut = done.attempt(Partition(block, BUDGET)) if len(order) > 1 and known else None
     # where every window lies in the padding, nothing of the sum would be left
     return cut if cut is not None and any(s.name == found.name for s in statements(cut.program.body)) else done
