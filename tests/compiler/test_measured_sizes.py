@@ -63,7 +63,7 @@ def test_a_count_out_of_bounds_ends_the_call(count: int) -> None:
     executable = compile_graph(squares(10))
     x = np.ones(2, np.float32)
     for run in (executable, executable.step_times):
-        with pytest.raises(RunError, match=f"m = {count} was measured") as caught:
+        with pytest.raises(RunError, match=f"a size of {count}") as caught:
             run(np.array(count), x)
         assert caught.value.code == 1424
     assert executable(np.array(10), x)[0].shape == (10,)

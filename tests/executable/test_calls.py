@@ -210,6 +210,7 @@ def test_of_nodes_in_one_kernel_the_one_that_faults_is_named(checked: bool) -> N
     assert isinstance(step, KernelStep)
     assert isinstance(again, KernelStep)
     assert again.fault_origins == step.fault_origins != ()
+    assert again.fault_reasons == step.fault_reasons != ()
     assert blamed(6, 0) == "places/Gather"
     assert blamed(7, 0) == "words/Gather"
     assert blamed(4, 2) == "kinds/GatherND"

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from collections.abc import Set as AbstractSet
 
 from tilework.compiler.origins import origin_of
-from tilework.dims import dim, symbol_bounds
+from tilework.dims import Dim, dim, symbol_bounds
 from tilework.graph.graph import Graph, Node, node_location
 from tilework.ops.registry import operator
 from tilework.plan.guard import Guard
@@ -26,13 +26,12 @@ def guards(graph: Graph, graphs: Iterable[Graph], measured: AbstractSet[str]) ->
     for inner in graphs:
         for node in inner.nodes:
             operands = [inner.values[name].type for name in node.inputs]
-            for needed in operator(node.operator).requirements(operands, node.attributes):
+            asked = operator(node.operator).requirements(operands, node.attributes)
+            for needed in asked:
                 # what names the number of a trip holds by construction
                 free = needed.names() <= bounds.keys() and not needed.names() & measured
                 if free and needed.bounds(bounds)[0] < 0:
-                    where = node_location(node)
-                    message = f"{where} needs {needed} >= 0 (another compilation may serve: give `shapes`)"
-                    found.append(Guard(needed, "nonnegative", message))
+                    found.append(Guard(needed, "nonnegative", _sentence(node, needed, asked)))
     return tuple(found)
 
 
@@ -43,7 +42,6 @@ def checks(nodes: Iterable[Node], graph: Graph, fixed: AbstractSet[str], measure
     """
     bounds = symbol_bounds(graph.symbols)
     steps: list[Check] = []
-    found: list[Guard] = []
     for node in nodes:
         if node.subgraphs:
             continue
@@ -52,12 +50,24 @@ def checks(nodes: Iterable[Node], graph: Graph, fixed: AbstractSet[str], measure
             never = Guard(dim(-1), "nonnegative", refusal)
             steps.append(Check(f"refuse {node.name}", (never,), 1804, origin=origin_of(node)))
         operands = [graph.values[name].type for name in node.inputs]
-        for needed in operator(node.operator).requirements(operands, node.attributes):
+        asked = operator(node.operator).requirements(operands, node.attributes)
+        found: list[Guard] = []
+        for needed in asked:
             names = needed.names()
             if names & measured and names <= fixed | measured and needed.bounds(bounds)[0] < 0:
-                text = f"{node_location(node)} needs {needed} >= 0, which the values decide"
-                found.append(Guard(needed, "nonnegative", text))
-    if found:
-        where = found[0].message.split(" needs ")[0]
-        steps.append(Check(f"check {where}", tuple(found), origin=where))
+                found.append(Guard(needed, "nonnegative", _sentence(node, needed, asked)))
+        if found:
+            steps.append(Check(f"check {node.name}", tuple(found), origin=_where(node)))
     return steps
+
+
+def _where(node: Node) -> str:
+    """The user's own name for a node; one without has its operator."""
+    return node.location or node_location(node)
+
+
+def _sentence(node: Node, needed: Dim, asked: Sequence[Dim]) -> str:
+    """What a node needs, without differences: what is asked for both ways is an equality."""
+    positive = Dim(tuple(term for term in needed.terms if term[1] > 0), max(needed.constant, 0))
+    negative = positive - needed
+    return f"{_where(node)} needs {positive} {'=' if -needed in asked else '>='} {negative}"

@@ -6,9 +6,10 @@ from collections.abc import Iterator, Mapping
 
 from tilework.candidates.region import Region
 from tilework.dims import Dim
-from tilework.graph.graph import Node
+from tilework.graph.graph import Graph, Node
 from tilework.loops.program import Compute, statements
 from tilework.lowering.registers import FaultPlace
+from tilework.ops.registry import has_operator, operator
 
 
 def origin_of(node: Node) -> str:
@@ -16,7 +17,7 @@ def origin_of(node: Node) -> str:
     return node.location or node.name
 
 
-def fault_origins(region: Region, faults: tuple[FaultPlace, ...]) -> tuple[str, ...]:
+def blamed(region: Region, faults: tuple[FaultPlace, ...]) -> tuple[Node, ...]:
     """The node of each fault, by the fault's number.
 
     Data are to blame where an index is read from them: the node is one that reads its index there, whatever statement
@@ -33,12 +34,33 @@ def fault_origins(region: Region, faults: tuple[FaultPlace, ...]) -> tuple[str, 
                 positions = tuple(sorted({load.buffer for load in entry.loads()}))
                 if positions:
                     readers.setdefault(positions, {}).setdefault(buffer, node)
-    found: list[str] = []
+    found: list[Node] = []
     for fault in faults:
         by_buffer = readers.get(fault.positions, {})
         node = by_buffer.get(fault.buffer) or next(iter(by_buffer.values()), None) or _node_of(fault.statement, nodes)
-        found.append(origin_of(node or region.root))
+        found.append(node or region.root)
     return tuple(found)
+
+
+def reason_of(node: Node, region: Region, graph: Graph) -> str:
+    """What a fault of a node says: which tensor has the position, and which does not have such an element."""
+
+    def called(name: str) -> str:
+        producer = graph.producers.get(name)
+        return name if producer is None or not producer.location else f"the result of {producer.location}"
+
+    places = operator(node.operator).index_operands if not node.black_box and has_operator(node.operator) else ()
+    others = [name for number, name in enumerate(node.inputs) if number not in places]
+    if not places or not others or others[0] not in region.values:
+        return ""
+    dimension = node.attributes.get("dimension")
+    of = f"dimension {dimension} of " if isinstance(dimension, int) else ""
+    index = node.inputs[places[0]]
+    maker = graph.producers.get(index)
+    own = maker is not None and maker.location == node.location
+    position = "a position that it computes" if own else f"a position in {called(index)}"
+    selected = f"{called(others[0])}, {region.values[others[0]].type}"
+    return f"{position} is outside {of}{selected}"
 
 
 def _accesses(statement: Compute) -> Iterator[tuple[str, tuple[Dim, ...]]]:

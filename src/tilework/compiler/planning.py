@@ -10,7 +10,7 @@ from tilework.codegen.cpu.kernel import KernelText
 from tilework.compiler.conditions import checks, guards
 from tilework.compiler.control import ByteClasses, control_steps, growing_rows, share_bytes
 from tilework.compiler.kernels import RegionKernel
-from tilework.compiler.origins import fault_origins, origin_of
+from tilework.compiler.origins import blamed, origin_of, reason_of
 from tilework.compiler.parts import Parts, alignment_at, at
 from tilework.compiler.plan_items import PlanBlock, PlanControl, PlanItem
 from tilework.compiler.stacking import ProgramKernel
@@ -361,9 +361,14 @@ class _Planner:
         if operator(region.root.operator).measured(region.root.attributes) and region.root.output.name not in self.read:
             return  # only the size is wanted
         *before, step = self._call(region.name, item.kernel, item.program, arguments, origin, item.closed.values)
-        of_faults = fault_origins(item.closed.region, item.kernel.faults)
-        if isinstance(step, KernelStep) and any(one != origin for one in of_faults):
-            step = replace(step, fault_origins=of_faults)
+        if isinstance(step, KernelStep) and item.kernel.faults:
+            nodes = blamed(item.closed.region, item.kernel.faults)
+            origins = tuple(map(origin_of, nodes))
+            reasons = tuple(reason_of(node, region, graph) for node in nodes)
+            step = replace(
+                step, fault_origins=origins if any(one != origin for one in origins) else (),
+                fault_reasons=reasons if any(reasons) else (),
+            )  # fmt: skip
         self.steps += [*before, step]
 
     def _call(

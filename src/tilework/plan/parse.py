@@ -333,5 +333,7 @@ def _ending(cursor: Cursor, step: Step) -> Step:
     if isinstance(ended, KernelStep) and cursor.accept("faults"):
         cursor.expect("from")
         ended = replace(ended, fault_origins=names_at(cursor))
+    if isinstance(ended, KernelStep) and cursor.accept("saying"):
+        ended = replace(ended, fault_reasons=names_at(cursor))
     cursor.end()
     return ended

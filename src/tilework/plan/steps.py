@@ -24,7 +24,7 @@ class KernelStep:
     """A generated kernel. `arguments` are plan buffers, one per buffer of the signature, workspaces included; `symbols`
     are the values of the signature's symbols, in terms of the plan's. `meaning` is the loop program that it computes:
     its arguments are buffers of the signature by name. `origin` is the user's own name for it, used in messages;
-    `fault_origins` are those of its faults, by their number, where they differ.
+    `fault_origins` are those of its faults, by their number, where they differ; `fault_reasons` say what went wrong.
     """
 
     name: str
@@ -37,6 +37,7 @@ class KernelStep:
     signals: tuple[int, ...] = ()
     origin: str = ""
     fault_origins: tuple[str, ...] = ()
+    fault_reasons: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)

@@ -240,6 +240,8 @@ def _ending(step: Step) -> str:
         text += f" from {name_text(step.origin)}"
     if isinstance(step, KernelStep) and step.fault_origins:
         text += f" faults from {_names(step.fault_origins)}"
+    if isinstance(step, KernelStep) and step.fault_reasons:
+        text += f" saying {_names(step.fault_reasons)}"
     return text
 
 

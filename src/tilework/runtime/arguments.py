@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,11 +11,16 @@ from tilework.dims import Dim, Symbol
 from tilework.dtypes import DType
 from tilework.errors import CallError, OutOfMemoryError
 from tilework.fast_dataclass import dataclass, field
+from tilework.plan.guard import Guard
+from tilework.plan.plan import Binding, PlanInput
 from tilework.plan.protocols import Array
 from tilework.runtime.call_spec import GateInput, GateSpec
 
 _MOST_NAMED = 12
 _NO_COPY = "pass a contiguous, aligned numpy array of the input's type, which needs no copy, or smaller dimensions"
+
+
+_OTHER_SIZES = "give arguments whose sizes fit, or compile for the shapes of this call (`shapes=`)"
 
 
 @dataclass(frozen=True)
@@ -101,7 +106,7 @@ class ArgumentReader:
             self._check_shape(position, given, array, symbols)
         for guard in spec.guards:
             if not guard.holds(symbols.values):
-                raise CallError(1707, guard.message)
+                raise guard_refusal(guard, symbols.values, spec.inputs, spec.bound)
         write_backs: list[WriteBack] = []
         usable: list[Array] = []
         for position, (given, array) in enumerate(zip(spec.inputs, arrays, strict=True)):
@@ -166,7 +171,7 @@ class ArgumentReader:
                 raise CallError(
                     1707,
                     f"input {given.name}: dimension {axis} is {extent}, which makes {binding.symbol} = {value}; "
-                    f"it must be {_range_text(symbol)}",
+                    f"it must be {range_text(symbol)}",
                     where=_shape_text(given),
                 )
             symbols.values[binding.symbol] = value
@@ -257,7 +262,29 @@ def _disagreement(given: GateInput, axis: int, extent: int, want: Dim, symbols: 
     return f"input {given.name}: dimension {axis} is {extent} and must be {want} = {value}, as {known}"
 
 
-def _range_text(symbol: Symbol) -> str:
+def told_by_inputs(inputs: Sequence[GateInput | PlanInput], bindings: Iterable[Binding]) -> dict[str, str]:
+    """For each size the dimension of an input that tells it."""
+    return {b.symbol: f"dimension {b.dimension} of input {inputs[b.position].name}" for b in bindings}
+
+
+def told_sizes(names: Iterable[str], values: Mapping[str, int], told: Mapping[str, str]) -> str:
+    """Sizes with their values, and what tells these."""
+    known = (f"{name} = {values[name]}" + (f" ({told[name]})" if name in told else "") for name in sorted(names))
+    return ", ".join(known)
+
+
+def guard_refusal(
+    guard: Guard, values: Mapping[str, int], inputs: Sequence[GateInput | PlanInput], bindings: Iterable[Binding]
+) -> CallError:
+    """What is said of sizes that the compiled code does not serve."""
+    told = told_by_inputs(inputs, bindings)
+    known = told_sizes(guard.value.names(), values, told)
+    where = next((told[name] for name in sorted(guard.value.names()) if name in told), "")
+    return CallError(1707, f"{guard.message}, but {known}", where=where, hint=_OTHER_SIZES)
+
+
+def range_text(symbol: Symbol) -> str:
+    """What a size has to be."""
     most = "" if symbol.upper is None else f" and at most {symbol.upper}"
     step = "" if symbol.multiple == 1 else f", a multiple of {symbol.multiple}"
     return f"at least {symbol.lower}{most}{step}"

@@ -18,7 +18,8 @@ from tilework.errors import CallError, CodegenError, FileFormatError, OutOfMemor
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
-from tilework.plan.steps import Allocate, Carry, Check, KernelStep, LibraryStep, Repeat, Step
+from tilework.plan.steps import Allocate, Carry, Check, KernelStep, LibraryStep, Repeat, Step, measured_by
+from tilework.runtime.arguments import guard_refusal, range_text, told_by_inputs, told_sizes
 from tilework.runtime.context import Context
 from tilework.runtime.frame import ERROR_SLOT, Frame
 from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
@@ -430,7 +431,7 @@ class Executable:
             frame.words[slot] = address
         for guard in self._plan.guards:
             if not guard.holds(values):
-                raise CallError(1707, guard.message)
+                raise guard_refusal(guard, values, self._plan.inputs, self._plan.bindings)
         if self._memory_limit is not None:
             self._check_limit(frame)
 
@@ -454,18 +455,29 @@ class Executable:
             raise RunError(1802, f"the call stopped at {origin} and gave no reason", where=origin)
         code, detail = error
         if isinstance(step, Check):
-            raise RunError(code, step.guards[detail].message, where=origin)
+            guard, values = step.guards[detail], self._symbol_values(state.frame)
+            known = told_sizes(guard.value.names(), values, self._told())
+            raise RunError(code, f"{guard.message}, but {known}", where=origin)
         if isinstance(step, (Allocate, Carry)):
             readings = step.readings if isinstance(step, Allocate) else step.sizes
             symbol = self._plan.symbol_named[readings[detail].symbol]
             value = int(state.frame.words[self._layout.symbols[symbol.name]])
-            raise RunError(code, f"{symbol.name} = {value} was measured, but is {symbol}", where=origin)
+            raise RunError(code, f"{origin} makes a size of {value}, which must be {range_text(symbol)}", where=origin)
         faults = step.kernel.faults if isinstance(step, (KernelStep, LibraryStep)) else ()
         if isinstance(step, KernelStep) and detail < len(step.fault_origins):
             origin = step.fault_origins[detail]
         title = CODES[code].title if code in CODES else "fault"
-        statement = f": {faults[detail]}" if detail < len(faults) else ""
-        raise RunError(code, f"{title} in {origin}{statement}", where=origin)
+        reason = f": {faults[detail]}" if detail < len(faults) else ""
+        if isinstance(step, KernelStep) and detail < len(step.fault_reasons) and step.fault_reasons[detail]:
+            reason = f": {step.fault_reasons[detail]}"
+        raise RunError(code, f"{title} in {origin}{reason}", where=origin)
+
+    def _told(self) -> dict[str, str]:
+        """What tells each size: a dimension of an input, or the operation that measures it."""
+        found = told_by_inputs(self._plan.inputs, self._plan.bindings)
+        for _, step in self._plan.walk():
+            found.update((name, f"of {step.origin or step.name}") for name in measured_by(step))
+        return found
 
 
 def _completed(state: _State, outputs: tuple[Array | None, ...], late: Mapping[int, Array]) -> tuple[Array | None, ...]:

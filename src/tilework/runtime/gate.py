@@ -30,7 +30,7 @@ from tilework.errors import CallError, OutOfMemoryError, UsageError
 from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import OutputPolicy
 from tilework.plan.protocols import Array
-from tilework.runtime.arguments import Accepted, ArgumentReader, dense_copy
+from tilework.runtime.arguments import Accepted, ArgumentReader, dense_copy, guard_refusal
 from tilework.runtime.call_spec import GateInput, GateOutput, GateSpec
 from tilework.runtime.frame import Frame
 from tilework.runtime.memory import RECYCLE_FROM, BlockPool
@@ -82,6 +82,7 @@ class Gate:
         checks, self._late = self._checks()
         self._table, self._table_address = _table(bind_table(checks, id(np.ndarray)))
         self._exclusive = any(given.policy.access != "read" for given in spec.inputs) and len(spec.inputs) > 1
+        self._spec = spec
         self._guards = tuple((dim_function(guard.value, spec.symbol_slots), guard) for guard in spec.guards)
         self._outputs = tuple(self._output(output) for output in spec.outputs)
         self._all_fresh = all(output.policy.kind == "fresh" for output in spec.outputs)
@@ -217,7 +218,8 @@ class Gate:
         for value, guard in self._guards:
             number = value(words)
             if number < 0 or (number and guard.relation == "zero"):
-                raise CallError(1707, guard.message)
+                known = {name: int(words[slot]) for name, slot in self._spec.symbol_slots.items()}
+                raise guard_refusal(guard, known, self._spec.inputs, self._spec.bound)
         return self._separate(frame, Accepted(arrays)) if self._exclusive else Accepted(arrays)
 
     def _bind_slowly(self, frame: Frame, arguments: tuple[object, ...]) -> Accepted:
