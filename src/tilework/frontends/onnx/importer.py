@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Literal, TypeAlias
 
 from tilework.dims import Extreme, dim
 from tilework.errors import Fault, FrontendError, TileworkError, UsageError
 from tilework.frontends.onnx.body import BodyImporter
-from tilework.frontends.onnx.check import structural_faults
+from tilework.frontends.onnx.carried import carried_into_branches
+from tilework.frontends.onnx.check import node_called, structural_faults
 from tilework.frontends.onnx.containers import TENSOR, Structure
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.full_check import checker_words
@@ -90,11 +92,33 @@ def _import_parts(
     model: LoadedModel, shapes: Mapping[str, Sequence[int]] | None, check: Check, values: Mapping[str, Array] | None
 ) -> _Imported:
     try:
-        return _import(model, dict(shapes or {}), check, values or {})
+        try:
+            return _import(model, dict(shapes or {}), check, values or {})
+        except FrontendError as error:
+            carried = _carried(model, error)
+            if carried is None:
+                raise
+            with contextlib.suppress(FrontendError):
+                return _import_parts(carried, shapes, "own", values)
+            raise
     except UnicodeDecodeError:
         raise _error(model, [Fault(1103, "model", "a name in it is no UTF-8 text")], check) from None
     except RecursionError:
         raise _error(model, [Fault(1104, "model", "expressions or subgraphs are nested too deep")], check) from None
+
+
+def _carried(model: LoadedModel, error: FrontendError) -> LoadedModel | None:
+    """The model with what follows from an `If` inside its branches, where these return different types and data decide
+    which one runs. (What sizes or an input itself say is compiled for.)
+    """
+    if not error.decided_by or any(fault.code != 1120 for fault in error.faults):
+        return None
+    wrong = {fault.where for fault in error.faults}
+    for place, node in enumerate(model.proto.graph.node):
+        if node.op_type == "If" and node_called(node, place) in wrong and node.input[0] not in error.decided_by:
+            proto = carried_into_branches(model.proto, place)
+            return None if proto is None else replace(model, proto=proto)
+    return None
 
 
 def input_types(source: Source) -> tuple[tuple[str, TensorType | OpaqueType], ...]:
