@@ -88,7 +88,7 @@ def test_the_backend_takes_inputs_by_name() -> None:
 
 def test_sizes_alone_decide_where_they_suffice() -> None:
     """Weights with a free extent: once it is known, no value is asked for, and one compilation serves all."""
-    inputs: Any = {"x": (np.uint8, [1, 2, 5, 5]), "w": (np.uint8, [3, 2, 2, "k"]), "p": (np.uint8, [])}
+    inputs: Any = {"x": (np.uint8, [1, 2, 5, 5]), "w": (np.uint8, [3, 2, 2, "k"]), "p": (np.uint8, ())}
     running = tilework.compile(model([helper.make_node("ConvInteger", ["x", "w", "p"], ["y"])], inputs, ["y"]))
     assert isinstance(running, PerShape)
     random = np.random.default_rng(0)
