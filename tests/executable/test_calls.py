@@ -275,3 +275,11 @@ def test_scalars_and_empty_arrays() -> None:
     assert negated == -2
     assert empty.shape == (0, 3)
     np.testing.assert_array_equal(largest, [-np.inf] * 3)
+
+
+def test_inputs_in_one_mapping_are_told_how_to_be_given(chained: Executable) -> None:
+    whole: Any = {chained.inputs[0].name: data(3)}
+    with pytest.raises(CallError) as caught:
+        chained(whole)
+    assert caught.value.code == 1709
+    assert "**" in caught.value.hint

@@ -135,7 +135,9 @@ class ArgumentReader:
         except Exception as problem:  # any object may be given, and says no in its own way
             raise CallError(1709, f"input {given.name}: a {kind} is no array: {problem}", where=given.name) from problem
         if array.dtype.kind == "O":
-            raise CallError(1709, f"input {given.name}: a {kind} holds objects, not numbers", where=given.name)
+            hint = "for inputs by their names, call with ** before it" if isinstance(argument, Mapping) else ""
+            text = f"input {given.name}: a {kind} holds objects, not numbers"
+            raise CallError(1709, text, where=given.name, hint=hint)
         if array.dtype != want.numpy:
             native = array.dtype.newbyteorder("=")
             code, what = (1703, "in the other byte order") if native == want.numpy else (1702, "")
