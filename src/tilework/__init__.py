@@ -57,7 +57,10 @@ def __getattr__(name: str) -> object:
         raise AttributeError(f"module 'tilework' has no attribute {name!r}; it has {', '.join(sorted(_HOMES))}")
     from importlib import import_module
 
-    module = import_module(home)
+    from tilework.garbage import no_collections
+
+    with no_collections():
+        module = import_module(home)
     value = module if home == f"tilework.{name}" else getattr(module, name)
     globals()[name] = value
     return value

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gc
 import time
 from collections.abc import Callable, Generator, Mapping
 from contextlib import contextmanager
@@ -27,6 +26,7 @@ from tilework.compiler.stacking import RowKernels
 from tilework.decisions.attention import attentions
 from tilework.dims import Dim
 from tilework.fast_dataclass import dataclass, field
+from tilework.garbage import no_collections
 from tilework.graph.graph import Graph
 from tilework.graph.verify import verify as verify_graph
 from tilework.layout import ALIGNMENT, aligned
@@ -199,7 +199,7 @@ def _compiled(graph: Graph, chosen: CompileOptions, owner: Context, target: CpuM
     stages = Stages()
     jit = owner.jit
     maker = CodeMaker(lambda text: jit.compile_object(text, target), threads=max(available_processors() - 1, 1))
-    with _without_collections():
+    with no_collections():
         try:
             done = lower_graph(graph, chosen, stages, maker.add)
         except BaseException:
@@ -227,21 +227,6 @@ def _compiled(graph: Graph, chosen: CompileOptions, owner: Context, target: CpuM
         done.plan, code, code[DRIVER], constants, owner, explanation, work=work, memory_limit=chosen.memory_limit,
         step_entries={name: code[name] for name in kernels}, parts=parts,
     )  # fmt: skip
-
-
-@contextmanager
-def _without_collections() -> Generator[None]:
-    """No cyclic garbage collection meanwhile: trees of small immutable nodes make it look at all of them again.
-
-    They form no cycles, so nothing is kept that would otherwise go.
-    """
-    was_enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was_enabled:
-            gc.enable()
 
 
 def _aligned(array: Array) -> Array:

@@ -10,6 +10,7 @@ from tilework import environment
 from tilework.compiler.compile import Compiled, compile_graph, lower_graph
 from tilework.compiler.options import CompileOptions
 from tilework.errors import UsageError
+from tilework.garbage import no_collections
 from tilework.graph.graph import Graph
 from tilework.machine.finder import machine as machine_named
 from tilework.numerics import Level
@@ -115,10 +116,11 @@ def compile(  # noqa: A001 - the public name is tilework.compile
         expect("context", context, Context, "give a tilework.Context, or leave it out")
     chosen = options(numerics, machine, checked, memory_limit)
     (context if context is not None else default_context()).prepare()
-    if _is_onnx(model):
-        compiler = cast("ModelCompiler", find_variant("tilework.frontends.onnx", "compiled", "compile_model"))
-        return compiler(_kept(model), _checked_shapes(shapes), chosen, context)
-    return compile_graph(load_graph(model, shapes), chosen, context)
+    with no_collections():
+        if _is_onnx(model):
+            compiler = cast("ModelCompiler", find_variant("tilework.frontends.onnx", "compiled", "compile_model"))
+            return compiler(_kept(model), _checked_shapes(shapes), chosen, context)
+        return compile_graph(load_graph(model, shapes), chosen, context)
 
 
 def lower(
