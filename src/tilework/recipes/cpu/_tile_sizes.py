@@ -27,8 +27,6 @@ def tile_sizes(
     one with fewest loads. With `powers`, rows are a power of two.
     """
     registers = machine.vector_registers if machine is not None else 16
-    pipes = machine.fma_pipes if isinstance(machine, CpuMachine) else 2
-    latency = machine.fma_latency if isinstance(machine, CpuMachine) else 4
     best, least = (1, 1), (float("inf"), 0.0)
     for vectors in range(1, min(VECTORS, pieces or VECTORS) + 1):
         for tall in range(1, min(LARGEST_ROWS, rows or LARGEST_ROWS) + 1):
@@ -37,16 +35,25 @@ def tile_sizes(
                 break
             if powers and tall & (tall - 1):
                 continue
-            cycles = sum(
-                count * many * _cycles(high, wide, pipes, latency)
-                for high, count in _parts(rows, tall)
-                for wide, many in _parts(pieces, vectors)
-            )
-            cycles *= FULL if used == registers else 1.0
+            cycles = cycles_of(machine, rows, pieces, (tall, vectors))
             loads = (tall + vectors) / (tall * vectors)
             if (round(cycles, 6), loads) < least:
                 best, least = (tall, vectors), (round(cycles, 6), loads)
     return best
+
+
+def cycles_of(machine: Machine | None, rows: int | None, pieces: int | None, size: tuple[int, int]) -> float:
+    """Cycles that all tiles of a size together take for each step of the sum."""
+    registers = machine.vector_registers if machine is not None else 16
+    pipes = machine.fma_pipes if isinstance(machine, CpuMachine) else 2
+    latency = machine.fma_latency if isinstance(machine, CpuMachine) else 4
+    tall, vectors = size
+    cycles = sum(
+        count * many * _cycles(high, wide, pipes, latency)
+        for high, count in _parts(rows, tall)
+        for wide, many in _parts(pieces, vectors)
+    )
+    return cycles * (FULL if tall * vectors + vectors + 1 == registers else 1.0)
 
 
 def _parts(extent: int | None, size: int) -> list[tuple[int, int]]:

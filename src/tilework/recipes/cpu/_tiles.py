@@ -10,7 +10,7 @@ from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._packing import Copy, arranged, usual
 from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
 from tilework.recipes.cpu._reductions import VECTORS, along_lanes, in_rows, row_loop
-from tilework.recipes.cpu._tile_sizes import tile_sizes
+from tilework.recipes.cpu._tile_sizes import cycles_of, tile_sizes
 from tilework.recipes.cpu._turned_results import run_along_rows, with_turned_results, writes_count
 from tilework.recipes.cpu._windows import window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
@@ -27,6 +27,10 @@ BESIDE = 4
 AHEAD_BYTES = 3072
 """How far ahead of its use what streams through is fetched. Not by whole pages: addresses a page apart look alike to
 the core.
+"""
+SCATTERED = 1.1
+"""How much more than others tiles may cost whose results are turned before they are stored: scattering them takes
+as many stores as there are lanes, and LLVM twice as long.
 """
 FEWEST = 4
 """Such groups that a loop has at least: the last one may be mostly empty."""
@@ -78,11 +82,13 @@ def with_lanes(
     pieces = trial.setting.loop(outer).extent.value
     if row is not None:
         rows, count = tile_sizes(schedule.machine, row.extent.value, pieces)
-        turned = run_along_rows(schedule.program, found, row, chosen) and (
-            rows & (rows - 1) == 0 or writes_count(found, around, lanes)
-        )
-        if turned:
-            rows, count = tile_sizes(schedule.machine, row.extent.value, pieces, powers=True)
+        if run_along_rows(schedule.program, found, row, chosen):
+            # results that lie along the rows are turned in registers: blocks of a power of two rows
+            extent = row.extent.value
+            blocks = tile_sizes(schedule.machine, extent, pieces, powers=True)
+            costs = [cycles_of(schedule.machine, extent, pieces, size) for size in (blocks, (rows, count))]
+            turned = costs[0] <= SCATTERED * costs[1] or writes_count(found, around, lanes)
+            rows, count = blocks if turned else (rows, count)
     else:
         window = window_of(found, around, kinds, chosen)
         if window is not None:
