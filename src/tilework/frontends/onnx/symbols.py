@@ -8,8 +8,10 @@ import re
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tilework.dims import Bound, Dim, Symbol, dim
+from tilework.dims import Bound, Dim, Extreme, FloorDiv, Symbol, dim
 
+LARGEST = 1 << 31
+"""What is looked up to for a size that is large enough."""
 _RESERVED = frozenset({"max", "min", "measured", "in", "step"})
 
 
@@ -32,6 +34,23 @@ class NearPositions:
             return True
         self.passed_over = self.passed_over or distance <= self.WIDEST
         return False
+
+
+def _grows(value: Dim) -> bool:
+    """Whether a value never falls as its symbols grow: sums of symbols and of their quotients."""
+    for monomial, factor in value.terms:
+        (atom, *more) = monomial
+        if more or factor < 0:
+            return False
+        if isinstance(atom, FloorDiv):
+            if not (atom.denominator.is_constant and _grows(atom.numerator)):
+                return False
+        elif isinstance(atom, Extreme):
+            if not all(map(_grows, atom.arguments)):
+                return False
+        elif not isinstance(atom, str):
+            return False
+    return True
 
 
 class SymbolTable:
@@ -141,10 +160,10 @@ class SymbolTable:
         if decided is not None:
             return decided
         if len(value.terms) != 1:
-            return False
+            return self._require_growing(value, least)
         (monomial, factor), rest = value.terms[0], least - value.constant
         if len(monomial) != 1 or not isinstance(monomial[0], str) or monomial[0] not in self._symbols:
-            return False
+            return self._require_growing(value, least)
         old = self._symbols[monomial[0]]
         if factor > 0:
             self._set(replace(old, lower=max(old.lower, -(-rest // factor))))
@@ -152,6 +171,21 @@ class SymbolTable:
             most = rest // factor  # factor x s >= rest with a negative factor: s <= floor(rest / factor)
             upper = most if old.upper is None else min(old.upper, most)
             self._set(replace(old, upper=upper))
+        return True
+
+    def _require_growing(self, value: Dim, least: int) -> bool:
+        """As `require_at_least`, for a value of one symbol that never falls as the symbol grows (quotients of it)."""
+        (name, *more) = value.names() or {""}
+        if more or name not in self._symbols or not _grows(value):
+            return False
+        old = self._symbols[name]
+        low, high = old.lower, LARGEST if old.upper is None else old.upper
+        if int(value.evaluate({name: high})) < least:
+            return False
+        while low < high:  # the least size that does
+            middle = (low + high) // 2
+            low, high = (low, middle) if int(value.evaluate({name: middle})) >= least else (middle + 1, high)
+        self._set(replace(old, lower=low))
         return True
 
     def _set(self, symbol: Symbol) -> None:

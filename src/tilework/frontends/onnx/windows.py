@@ -44,10 +44,15 @@ def spatial_pads(node: OnnxNode, rank: int) -> list[tuple[int, int]]:
     return [(pads[axis], pads[axis + rank]) for axis in range(rank)]
 
 
-def read_window(node: OnnxNode, spatial: tuple[Dim, ...], size: tuple[int, ...]) -> Window:
+def read_window(
+    node: OnnxNode, spatial: tuple[Dim, ...], size: tuple[int, ...], *, overhanging: bool = False
+) -> Window:
     """The window of a convolution or pooling over an input with these spatial extents.
 
-    A symbolic extent gets the lower bound that the window needs. Raises `NodeFault` 1108, 1119, 1123.
+    A symbolic extent gets the lower bound that the window needs. `overhanging`: where an input is smaller than the
+    window by less than a stride there is one window, of what there is; ONNX Runtime rounds towards zero there.
+
+    Raises `NodeFault` 1108, 1119, 1123.
     """
     rank = len(spatial)
     strides, dilations = node.positives("strides", rank), node.positives("dilations", rank)
@@ -65,6 +70,9 @@ def read_window(node: OnnxNode, spatial: tuple[Dim, ...], size: tuple[int, ...])
     for axis, extent in enumerate(spatial):
         low, high = padding[axis]
         room = node.symbols.simplify(extent + low + high - reach[axis])
+        if overhanging and room.is_constant and -strides[axis] < room.constant < 0:
+            extension.append(-room)
+            continue
         if not node.symbols.require_at_least(room, 0) and room.is_constant:
             text = f"a window that spans {reach[axis]} is larger than the padded input ({room + reach[axis]})"
             raise NodeFault(1119, text)

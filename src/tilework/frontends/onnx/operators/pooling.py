@@ -22,7 +22,7 @@ def _read(node: OnnxNode) -> tuple[Value, Window]:
         raise NodeFault(1119, f"the input {value.type} has no spatial dimension")
     if not node.given("kernel_shape"):
         raise NodeFault(1108, "attribute 'kernel_shape' is missing")
-    return value, read_window(node, value.tensor.shape[2:], node.positives("kernel_shape", rank))
+    return value, read_window(node, value.tensor.shape[2:], node.positives("kernel_shape", rank), overhanging=True)
 
 
 def _slide(node: OnnxNode, value: Value, window: Window, reducer: str, padding: Pads) -> Value:
