@@ -160,7 +160,8 @@ class Executable:
             self._fail(state, self._step(status))
         if late is not None:
             outputs = _completed(state, outputs, late)
-        self._gate.finish(bound)
+        if bound.write_backs:
+            self._gate.finish(bound)
         self._states.append(state)
         return outputs
 
