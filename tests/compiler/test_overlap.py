@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
+from queue import SimpleQueue
 
 import pytest
 
@@ -120,3 +121,42 @@ def test_a_system_that_gives_no_more_threads(monkeypatch: pytest.MonkeyPatch) ->
     with Context() as context:
         context.prepare()
         assert context.native is not None
+
+
+def test_an_interrupt_of_the_caller_leaves_no_thread() -> None:
+    """A thread that is busy when the caller is interrupted ends, though there is more that it could do."""
+    caller = threading.get_ident()
+    go_on = threading.Event()
+
+    class Interrupted(SimpleQueue[tuple[int, str]]):
+        def get_nowait(self) -> tuple[int, str]:
+            if threading.get_ident() == caller and not go_on.is_set():
+                go_on.set()
+                raise KeyboardInterrupt
+            return super().get_nowait()
+
+    def compile_object(text: str) -> bytes:
+        go_on.wait(20)
+        time.sleep(0.05)
+        return b""
+
+    maker = CodeMaker(compile_object, 1)
+    vars(maker)["_batches"] = Interrupted()
+    for kernel in kernels(1):
+        maker.add(kernel)
+    raised: list[BaseException] = []
+
+    def call() -> None:
+        nonlocal caller
+        caller = threading.get_ident()
+        try:
+            maker.objects("")
+        except KeyboardInterrupt as interrupt:
+            raised.append(interrupt)
+
+    calling = threading.Thread(target=call, daemon=True)
+    calling.start()
+    calling.join(20)
+    assert not calling.is_alive()
+    assert raised
+    assert not [thread for thread in threading.enumerate() if thread.name == "tilework-code"]

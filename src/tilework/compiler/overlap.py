@@ -54,8 +54,10 @@ class CodeMaker:
         try:
             while self._one():
                 pass
-        finally:
-            self._end()
+        except BaseException:
+            self.abandon()
+            raise
+        self._end()
         if self._errors:
             raise self._errors[0]
         return self._made
@@ -71,8 +73,8 @@ class CodeMaker:
 
     def _end(self) -> None:
         self._ended = True
-        for _ in self._threads:
-            self._ready.release()
+        # one more than there are: a signal may have come just after a thread was started
+        self._ready.release(len(self._threads) + 1)
         for thread in self._threads:
             thread.join()
 
@@ -95,7 +97,9 @@ class CodeMaker:
     def _work(self) -> None:
         while True:
             self._ready.acquire()
-            if not self._one() and self._ended:
+            while self._one():
+                pass
+            if self._ended:
                 return
 
     def _one(self) -> bool:

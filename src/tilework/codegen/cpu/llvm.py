@@ -12,7 +12,7 @@ import contextlib
 import ctypes
 import os
 import threading
-from collections.abc import Callable, Generator
+from collections.abc import Callable
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ class _Guard:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self._idle = threading.Condition(self.lock)
-        self._generating = 0
+        self._generating: set[int] = set()
         self._forking = 0
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
@@ -42,9 +42,16 @@ class _Guard:
             )
 
     def _before_fork(self) -> None:
-        self.lock.acquire()
+        raised = self._take()
         self._forking += 1
-        self._idle.wait_for(lambda: not self._generating)
+        # a signal's handler may fork while this very thread generates code: it is not waited for
+        while self._generating - {threading.get_ident()}:
+            try:
+                self._idle.wait()
+            except BaseException as error:  # noqa: BLE001 - raised below; nothing keeps a process from forking
+                raised = error
+        if raised is not None:
+            raise raised
 
     def _after_fork(self) -> None:
         self._forking -= 1
@@ -55,31 +62,39 @@ class _Guard:
         self._forking = 0  # threads that were about to fork as well do not exist here
         self.lock.release()
 
-    @contextlib.contextmanager
-    def generating(self) -> Generator[None]:
-        """Let go of the lock, which this thread holds once, while it generates code. A thread that forks goes first."""
-        self._idle.wait_for(lambda: not self._forking)
-        self._generating += 1
-        self.lock.release()
-        try:
-            yield
-        finally:
-            interrupt = self._take_back()
-            self._generating -= 1
-            self._idle.notify_all()
-            if interrupt is not None:
-                raise interrupt
+    def outside(self, call: Callable[[], Any]) -> Any:
+        """What a call that generates code gives; this thread, which holds the lock once, lets go of it meanwhile.
 
-    def _take_back(self) -> KeyboardInterrupt | None:
-        """Take the lock whatever happens meanwhile: the caller holds it as far as it knows."""
-        interrupt: KeyboardInterrupt | None = None
+        A thread that forks goes first.
+        """
+        self._idle.wait_for(lambda: not self._forking)
+        self._generating.add(threading.get_ident())
+        try:
+            self.lock.release()
+            return call()
+        finally:
+            raised = self._take()
+            self._generating.discard(threading.get_ident())
+            self._idle.notify_all()
+            if raised is not None:
+                raise raised
+
+    def _take(self) -> BaseException | None:
+        """Take the lock once, whatever a signal's handler raises meanwhile, which is given back: callers rely on it."""
+        mine = self._is_mine()
+        raised: BaseException | None = None
         while True:
             try:
                 self.lock.acquire()
-            except KeyboardInterrupt as pressed:
-                interrupt = pressed
-            else:
-                return interrupt
+            except BaseException as error:  # noqa: BLE001 - raised by the caller
+                raised = error
+                # it may have been raised just after the lock was taken
+                if not mine and not self._is_mine():
+                    continue
+            return raised
+
+    def _is_mine(self) -> bool:
+        return self.lock._is_owned()  # type: ignore[attr-defined]  # noqa: SLF001 - as threading.Condition asks
 
 
 _GUARD = _Guard()
@@ -203,8 +218,7 @@ def _object_bytes(machine: Any, module: Any) -> bytes:
     ffi = _ffi()
     generate = _generate()
     with ffi.OutputString() as refusal:
-        with _GUARD.generating():
-            buffer = generate(machine, module, 1, refusal)
+        buffer = _GUARD.outside(lambda: generate(machine, module, 1, refusal))
         if not buffer:
             raise CodegenError(1680, f"LLVM cannot generate code: {refusal}")
     try:
