@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import numpy as np
 
 from tilework.errors import TileworkError
+from tilework.runtime.forks import in_child
 
 if TYPE_CHECKING:
     from tilework.runtime.executable import Executable
@@ -41,6 +42,7 @@ class ShapeVariants:
         self._limit = limit
         self._lock = threading.Lock()
         self._found: OrderedDict[tuple[Shapes, Held], Executable | TileworkError] = OrderedDict()
+        in_child(self._after_fork)
 
     def __call__(self, shapes: Mapping[str, tuple[int, ...]], values: Mapping[str, Array] | None = None) -> Executable:
         """The executable for these shapes and values. Raises what `compile_for` raises, also when asked again."""
@@ -63,6 +65,9 @@ class ShapeVariants:
         if isinstance(found, TileworkError):
             raise found
         return found
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     @property
     def shapes(self) -> tuple[dict[str, tuple[int, ...]], ...]:

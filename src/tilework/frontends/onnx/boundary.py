@@ -24,6 +24,7 @@ from tilework.frontends.onnx.tensors import ELEMENT_TYPES, element_type_called
 from tilework.graph.graph import Array
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
+from tilework.runtime.forks import in_child
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TypeProto, ValueInfoProto
@@ -60,6 +61,7 @@ class PerStructure:
         self._inputs = [value for value in model.graph.input if value.name not in constants]
         self._deciding: OrderedDict[object, tuple[str, ...]] = OrderedDict()
         self._found: OrderedDict[object, _Variant] = OrderedDict()
+        in_child(self._after_fork)
 
     def __call__(self, *arguments: Any, **named: Any) -> tuple[Any, ...]:
         """The outputs for some inputs.
@@ -79,6 +81,9 @@ class PerStructure:
             found = self._variant(parts)
         results = iter(found.executable(*parts.arrays.values()))
         return tuple(_joined(kind, results) for kind in found.outputs)
+
+    def _after_fork(self) -> None:
+        self._lock = threading.Lock()
 
     def _variant(self, parts: _Parts) -> _Variant:
         shapes = parts.key()
