@@ -77,3 +77,28 @@ def test_convolution_needs_its_whole_window() -> None:
     np.testing.assert_allclose(executable(images(4))[0], images(4).sum((1, 2)).reshape(2, 1, 1), rtol=1e-4, atol=1e-5)
     with pytest.raises((CallError, FrontendError)):
         executable(images(3))
+
+
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool"])
+def test_a_size_that_no_bound_describes(operator: str) -> None:
+    """Behind a rounded-up output, what the next window needs is no bound of one symbol: each call's sizes tell."""
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["a"], kernel_shape=[7], strides=[4], pads=[0, 6], ceil_mode=1),
+        helper.make_node(operator, ["a"], ["y"], kernel_shape=[4], strides=[4]),
+    ]
+    executable = tilework.compile(model(nodes, {"x": (F32, [2, 3, "n"])}, ["y"], {}, 22), checked=True)
+    for count in (1, 3, 5, 9, 13, 16, 17, 40):
+        x = images(count)
+        first = np.stack([x[..., at : at + 7].max(-1) for at in range(0, count, 4)], -1)
+        windows = [first[..., at : at + 4] for at in range(0, max(first.shape[-1] - 3, 1), 4)]
+        taken = [w.max(-1) if operator == "MaxPool" else w.mean(-1) for w in windows]
+        (y,) = executable(x)
+        np.testing.assert_allclose(y, np.stack(taken, -1), rtol=1e-6, atol=1e-6)
+
+
+@pytest.mark.parametrize("extent", ["n", 0])
+def test_no_window_starts_behind_an_empty_image(extent: int | str) -> None:
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[3], strides=[4], ceil_mode=1)
+    executable = tilework.compile(model([node], {"x": (F32, [2, 3, extent])}, ["y"], {}, 22))
+    (y,) = executable(images(0))
+    assert y.shape == (2, 3, 0)

@@ -70,14 +70,20 @@ def read_window(
     for axis, extent in enumerate(spatial):
         low, high = padding[axis]
         room = node.symbols.simplify(extent + low + high - reach[axis])
+        rounded = node.flag("ceil_mode") and automatic == "NOTSET"
         if overhanging and room.is_constant and -strides[axis] < room.constant < 0:
-            extension.append(-room)
+            extension.append(_rounding(node, extent + low, room, strides[axis]) if rounded else -room)
             continue
-        if not node.symbols.require_at_least(room, 0) and room.is_constant:
+        fits = node.symbols.require_at_least(room, 0)
+        if not fits and room.is_constant:
             text = f"a window that spans {reach[axis]} is larger than the padded input ({room + reach[axis]})"
             raise NodeFault(1119, text)
-        rounded = node.flag("ceil_mode") and automatic == "NOTSET"
-        extension.append(_rounding(node, extent + low, room, strides[axis]) if rounded else dim(0))
+        if rounded:
+            extension.append(_rounding(node, extent + low, room, strides[axis]))
+        elif overhanging and not fits:  # no bound of a symbol says that it fits: a call's own sizes do
+            extension.append(node.symbols.simplify(minimum(maximum(0, -room), strides[axis] - 1)))
+        else:
+            extension.append(dim(0))
     return Window(size, strides, dilations, tuple(padding), tuple(extension))
 
 
