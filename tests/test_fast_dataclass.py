@@ -214,6 +214,24 @@ def test_mistakes_are_refused() -> None:
             a = dataclasses.field(default=1)  # pyright: ignore[reportGeneralTypeIssues]
 
 
+def test_frozen_classes_derive_from_frozen_ones() -> None:
+    with pytest.raises(TypeError, match="is frozen"):
+
+        @fast_dataclass.dataclass  # pyright: ignore[reportGeneralTypeIssues]
+        class _Loose(Point):  # pyright: ignore[reportUnusedClass]
+            z: int = 3
+
+    @fast_dataclass.dataclass
+    class Loose:
+        z: int = 3
+
+    with pytest.raises(TypeError, match="is not frozen"):
+
+        @fast_dataclass.dataclass(frozen=True)  # pyright: ignore[reportGeneralTypeIssues]
+        class _Tight(Loose):  # pyright: ignore[reportUnusedClass]
+            y: int = 3
+
+
 def test_no_method_is_compiled_by_an_import() -> None:
     script = (
         "import tilework.compiler.compile, sys, inspect\n"

@@ -38,7 +38,8 @@ def dataclass(given: type | None = None, /, *, frozen: bool = False, eq: bool = 
     """Give a class the methods that its annotated fields ask for, as `dataclasses.dataclass` does.
 
     Raises:
-        TypeError: a field without a type, or one without a default behind one with a default.
+        TypeError: a field without a type, or one without a default behind one with a default; a frozen class that
+            derives from one that is not, or the other way round.
         ValueError: a default that is a list, dict or set, which all instances would share.
     """
 
@@ -50,6 +51,11 @@ def dataclass(given: type | None = None, /, *, frozen: bool = False, eq: bool = 
 
 def _with_methods(owner: Any, frozen: bool, eq: bool) -> Any:
     own = owner.__dict__
+    for base in owner.__mro__[1:]:
+        settings = base.__dict__.get("__dataclass_params__")
+        if settings is not None and settings.frozen != frozen:
+            which = "frozen" if settings.frozen else "not frozen"
+            raise TypeError(f"{owner.__name__} derives from {base.__name__}, which is {which}, and has to be so too")
     held = _fields(owner)
     sample = _sample(frozen, eq)
     owner.__dataclass_fields__ = held

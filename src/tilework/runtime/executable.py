@@ -105,6 +105,7 @@ class Executable:
         self._parts = parts
         self._layout: FrameLayout = frame_layout(plan)
         self._gate = Gate(_gate_spec(plan, self._layout), context.native, context.blocks)
+        self._pool = context.pool
         slots = self._layout.symbols
         self._arena_bytes = dim_function(plan.arenas[0].bytes if plan.arenas else Dim(), slots)
         self._arena_slot = self._layout.arenas[plan.arenas[0].name] if plan.arenas else 0
@@ -314,7 +315,8 @@ class Executable:
         state = self._take_state()
         frame = state.frame
         try:
-            bound = gate.bind(frame, gate.order(arrays, named))
+            given = gate.order(arrays, named) if named or len(arrays) != gate.count else arrays
+            bound = gate.bind(frame, given)
             if self._memory_limit is not None:
                 self._check_limit(frame)
             outputs = gate.allocate(frame, bound)
@@ -381,9 +383,8 @@ class Executable:
                 state.arena = blocks.take(needed)
                 words[self._arena_slot] = state.arena.address
                 state.arena_size = state.arena.size
-        pool = self._context.pool
-        if pool.stale:
-            pool.ensure()
+        if self._pool.stale:
+            self._pool.ensure()
 
     def _check_limit(self, frame: Frame) -> None:
         needed = self._arena_bytes(frame.words) + self._output_bytes(frame.words)

@@ -76,7 +76,8 @@ class Gate:
         self._native = native  # keeps the code of `_bind` loaded
         self._bind = native.bind if native is not None else None
         self._blocks = blocks if blocks is not None else BlockPool()
-        self._count = len(spec.inputs)
+        self.count = len(spec.inputs)
+        """How many arguments there are."""
         self._reader = ArgumentReader(spec)
         self._position = {name: position for position, name in enumerate(self.names)}
         checks, self._late = self._checks()
@@ -104,7 +105,7 @@ class Gate:
         Raises:
             CallError: 1701 for too few or many, an unknown name, or an input given twice.
         """
-        if not kwargs and len(args) == self._count:
+        if not kwargs and len(args) == self.count:
             return args
         return self._reader.order(args, kwargs)
 
