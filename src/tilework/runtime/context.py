@@ -59,7 +59,9 @@ class Context:
     Forks: a child may use the contexts of its parent. It starts workers of its own on first use; code, constants and
     blocks are there already, private to it. Forking waits while another thread compiles, or starts or stops workers; it
     does not wait for calls. What another thread was computing when the process forked does not go on in the child. A
-    process that holds a context should not fork *to compile in parallel*: start worker processes afresh for that.
+    process that holds a context should not fork *to compile in parallel*: start worker processes afresh for that. Nor
+    should it fork while another thread compiles for the first time: Python does not free the locks of modules that are
+    being imported, and a child that needs one of them waits forever.
     """
 
     def __init__(self, options: ContextOptions | None = None) -> None:
