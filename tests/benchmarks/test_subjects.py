@@ -174,30 +174,19 @@ def always(answer: Answer) -> Callable[..., Answer]:
     return given
 
 
-@pytest.mark.parametrize(
-    ("off", "from_exact", "problems"),
-    [
-        (0.0, (0.0, 0.0), 0),
-        (1e-3, (50.0, 0.0), 1),  # ours is off
-        (1e-3, (50.0, 60.0), 1),  # both are: that excuses nothing
-        (1e-3, (0.5, 0.6), 1),  # neither is, and yet they differ
-        (1e-3, (0.5, 50.0), 0),  # ONNX Runtime is off
-    ],
-)
-def test_a_wrong_value_is_found_out(
-    off: float, from_exact: tuple[float, float], problems: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.mark.parametrize(("off", "problems"), [(0.0, 0), (1e-3, 1)])
+def test_a_wrong_value_is_found_out(off: float, problems: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     planted = (
         Engine(TILEWORK, "tests.benchmarks.planted_engines:off_by", {"off": off}),
         Engine(ONNX_RUNTIME, "tests.benchmarks.planted_engines:off_by", {"off": 0.0}),
     )
     monkeypatch.setattr(small_models, "engines", always(planted))
-    monkeypatch.setattr(small_models, "distances", always(from_exact))
+    monkeypatch.setattr(small_models, "distances", always((0.5, 50.0)))
     subject = small_models.Subject("planted", tmp_path / "none.onnx", 0.0, {"batch 1": {"x": np.ones(1)}})
-    found = small_models.Findings([], [], [], [], {}, {})
+    found = small_models.Findings([], [], [], {}, {})
     small_models.warm(subject, 1, tmp_path, 6, found)
     assert len(found.problems) == problems
-    assert len(found.remarks) == (off > 0) - problems
+    assert all("from float64 it is 0.5 and ONNX Runtime 50" in problem for problem in found.problems)
     assert [figure.label for figure in found.ratios] == ["planted, batch 1, 1 thread:"]
     assert len(found.rows) == 1
 
@@ -205,7 +194,7 @@ def test_a_wrong_value_is_found_out(
 def test_an_engine_that_fails_is_a_problem_not_the_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     broken = tuple(Engine(name, "tests.benchmarks.planted_engines:broken") for name in (TILEWORK, ONNX_RUNTIME))
     monkeypatch.setattr(small_models, "engines", always(broken))
-    found = small_models.Findings([], [], [], [], {}, {})
+    found = small_models.Findings([], [], [], {}, {})
     small_models.warm(small_models.Subject("planted", tmp_path, 0.0, {"": {}}), 2, tmp_path, 6, found)
     assert len(found.problems) == 1
     assert "planted fault" in found.problems[0]
