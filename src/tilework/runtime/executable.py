@@ -13,14 +13,14 @@ import numpy as np
 from tilework.codegen.cpu.frame_layout import FrameLayout, frame_layout
 from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim, total
-from tilework.error_codes import CODES
-from tilework.errors import CallError, CodegenError, FileFormatError, OutOfMemoryError, RunError, TileworkError
+from tilework.errors import CallError, CodegenError, FileFormatError, OutOfMemoryError, TileworkError
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
-from tilework.plan.steps import Allocate, Carry, Check, KernelStep, LibraryStep, Repeat, Step, measured_by
-from tilework.runtime.arguments import guard_refusal, range_text, told_by_inputs, told_sizes
+from tilework.plan.steps import Repeat, Step
+from tilework.runtime.bare_call import bind_bare
 from tilework.runtime.context import Context
+from tilework.runtime.failed_call import failure, step_at
 from tilework.runtime.frame import ERROR_SLOT, Frame
 from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
 from tilework.runtime.measured import Allocations, MeasuredSizes, OutputMaker
@@ -158,7 +158,7 @@ class Executable:
             self._expect(state, self._gate_outputs(late))
         status = (native.run_holding if holding else native.run)(self._entry, frame.address)
         if status:
-            self._fail(state, self._step(status))
+            raise self._failure(state, step_at(self._plan, status))
         if late is not None:
             outputs = _completed(state, outputs, late)
         if bound.write_backs:
@@ -191,7 +191,9 @@ class Executable:
         state = self._take_state()
         frame = state.frame
         try:
-            self._bind_core(frame, addresses, dims, strides)
+            bind_bare(self._plan, self._layout, frame, addresses, dims, strides)
+            if self._memory_limit is not None:
+                self._check_limit(frame)
         except CallError:
             self._states.append(state)
             raise
@@ -226,7 +228,7 @@ class Executable:
             self._expect(state, make)
             status = self._context.native.run(self._entry, frame.address)
             if status:
-                self._fail(state, self._step(status))
+                raise self._failure(state, step_at(self._plan, status))
         except BaseException:
             for address in taken:
                 allocator.release(address)
@@ -252,7 +254,7 @@ class Executable:
             status = run()
             times.append(StepTime(step.name, step.origin, time.perf_counter() - start))
             if status:
-                self._fail(state, step)
+                raise self._failure(state, step)
         outputs = _completed(state, outputs, late)
         self._gate.finish(bound)
         self._states.append(state)
@@ -397,89 +399,9 @@ class Executable:
     def _symbol_values(self, frame: Frame) -> dict[str, int]:
         return {name: int(frame.words[slot]) for name, slot in self._layout.symbols.items()}
 
-    def _bind_core(
-        self,
-        frame: Frame,
-        addresses: Sequence[int],
-        dims: Sequence[Sequence[int]],
-        strides: Sequence[Sequence[int] | None],
-    ) -> None:
-        values: dict[str, int] = {}
-        for binding in self._plan.bindings:
-            given = self._plan.inputs[binding.position]
-            shape = dims[binding.position]
-            if len(shape) != given.type.rank:
-                raise CallError(1704, f"{given.name} has rank {len(shape)}, not {given.type.rank}", where=given.name)
-            value, rest = divmod(shape[binding.dimension] - binding.addend, binding.factor)
-            symbol = self._plan.symbol_named[binding.symbol]
-            low, high = symbol.bounds
-            if rest or not low <= value <= high or value % symbol.multiple:
-                message = f"dimension {binding.dimension} of {given.name} is {shape[binding.dimension]}; {symbol}"
-                raise CallError(1705, message, where=given.name)
-            values[binding.symbol] = value
-        for given, shape, step, address in zip(self._plan.inputs, dims, strides, addresses, strict=True):
-            expected = tuple(int(extent.evaluate(values)) for extent in given.type.shape)
-            if len(shape) != len(expected):
-                raise CallError(1704, f"{given.name} has rank {len(shape)}, not {len(expected)}", where=given.name)
-            if tuple(shape) != expected:
-                raise CallError(1705, f"{given.name} has shape {tuple(shape)}, not {expected}", where=given.name)
-            if step is not None and tuple(step) != _dense(expected) and 0 not in expected:
-                raise CallError(1712, f"{given.name} is not dense (element strides {tuple(step)})", where=given.name)
-            if address % given.type.dtype.itemsize:
-                raise CallError(1712, f"{given.name} is not aligned to its elements", where=given.name)
-        for name, value in values.items():
-            frame.words[self._layout.symbols[name]] = value
-        for slot, address in zip(self._layout.inputs, addresses, strict=True):
-            frame.words[slot] = address
-        for guard in self._plan.guards:
-            if not guard.holds(values):
-                raise guard_refusal(guard, values, self._plan.inputs, self._plan.bindings)
-        if self._memory_limit is not None:
-            self._check_limit(frame)
-
-    def _step(self, status: int) -> Step | None:
-        """The step at which a driver stopped that returned this."""
-        steps = [step for _, step in self._plan.walk()]
-        return steps[status - 1] if 0 < status <= len(steps) else None
-
-    def _fail(self, state: _State, step: Step | None) -> NoReturn:
-        """Raise for a call that stopped at this step."""
-        error = state.frame.error
-        origin = (step.origin or step.name) if step is not None else self._plan.name
-        if state.allocations is not None and state.allocations.memory.error is not None:
-            reason = state.allocations.memory.error
-            if isinstance(reason, TileworkError):
-                reason.where = reason.where or origin
-            raise reason
-        if error is None and state.allocations is not None and state.allocations.memory.interrupted:
-            raise KeyboardInterrupt
-        if error is None:
-            raise RunError(1802, f"the call stopped at {origin} and gave no reason", where=origin)
-        code, detail = error
-        if isinstance(step, Check):
-            guard, values = step.guards[detail], self._symbol_values(state.frame)
-            known = told_sizes(guard.value.names(), values, self._told())
-            raise RunError(code, f"{guard.message}, but {known}", where=origin)
-        if isinstance(step, (Allocate, Carry)):
-            readings = step.readings if isinstance(step, Allocate) else step.sizes
-            symbol = self._plan.symbol_named[readings[detail].symbol]
-            value = int(state.frame.words[self._layout.symbols[symbol.name]])
-            raise RunError(code, f"{origin} makes a size of {value}, which must be {range_text(symbol)}", where=origin)
-        faults = step.kernel.faults if isinstance(step, (KernelStep, LibraryStep)) else ()
-        if isinstance(step, KernelStep) and detail < len(step.fault_origins):
-            origin = step.fault_origins[detail]
-        title = CODES[code].title if code in CODES else "fault"
-        reason = f": {faults[detail]}" if detail < len(faults) else ""
-        if isinstance(step, KernelStep) and detail < len(step.fault_reasons) and step.fault_reasons[detail]:
-            reason = f": {step.fault_reasons[detail]}"
-        raise RunError(code, f"{title} in {origin}{reason}", where=origin)
-
-    def _told(self) -> dict[str, str]:
-        """What tells each size: a dimension of an input, or the operation that measures it."""
-        found = told_by_inputs(self._plan.inputs, self._plan.bindings)
-        for _, step in self._plan.walk():
-            found.update((name, f"of {step.origin or step.name}") for name in measured_by(step))
-        return found
+    def _failure(self, state: _State, step: Step | None) -> BaseException:
+        memory = state.allocations.memory if state.allocations is not None else None
+        return failure(self._plan, self._layout, state.frame, step, memory)
 
 
 def _completed(state: _State, outputs: tuple[Array | None, ...], late: Mapping[int, Array]) -> tuple[Array | None, ...]:
@@ -488,15 +410,6 @@ def _completed(state: _State, outputs: tuple[Array | None, ...], late: Mapping[i
         return outputs
     state.allocations.memory.end()
     return tuple(late.get(position, output) for position, output in enumerate(outputs))
-
-
-def _dense(shape: Sequence[int]) -> tuple[int, ...]:
-    strides: list[int] = []
-    step = 1
-    for extent in reversed(shape):
-        strides.append(step)
-        step *= extent
-    return tuple(reversed(strides))
 
 
 def _gate_spec(plan: Plan, layout: FrameLayout) -> GateSpec:
