@@ -58,6 +58,17 @@ def decides_alike(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any], noi
     return bool(np.array_equal(rows.argmax(1)[clear], ours.argmax(1)[clear]))
 
 
+def operations(executable: Any, given: Arrays) -> int:
+    """Floating-point operations of all generated regions for these inputs; a size that a call measures counts as 1."""
+    plan = executable.plan
+    values = {symbol.name: max(1, symbol.bounds[0]) for symbol in plan.symbols}
+    for binding in plan.bindings:
+        extent = given[plan.inputs[binding.position].name].shape[binding.dimension]
+        values[binding.symbol] = (extent - binding.addend) // binding.factor
+    regions = [region for region in executable.explain().regions if region.source == "generated"]
+    return sum(int(region.flops.evaluate(values)) for region in regions if region.flops is not None)
+
+
 def compared(path: Path, recorded: Path, noise: float) -> dict[str, Any]:
     """Compile, run and compare; how much of it is generated code."""
     import tilework
@@ -88,6 +99,7 @@ def compared(path: Path, recorded: Path, noise: float) -> dict[str, Any]:
         "compile seconds": seconds,
         "regions": len(explanation.regions),
         "black boxes": [box.operator for box in explanation.black_boxes],
+        "operations": operations(executable, given),
         "nodes": sum(len(region.operators) for region in explanation.regions),
     }
 
