@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tilework.cache.entry import ALIGNMENT, BLOCK, FORMAT, MAGIC, DamagedError, Entry, checksum, decoded
+from tilework.cache.entry import ALIGNMENT, FORMAT, MAGIC, DamagedError, Entry, decoded
+from tilework.cache.hashing import BLOCK, checksum
 from tilework.cache.keys import LONGEST, Key, key_of
 
 PARTS = {"text": "define\nvoid", "cpu": "znver3", "features": "+avx2"}

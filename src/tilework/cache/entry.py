@@ -5,25 +5,24 @@
     4 bytes   bytes of the head, little endian
     head      JSON: {"kind", "parts": [[name, text]...], "sections": [[name, bytes]...]}
     sections  each begins at a multiple of 64 bytes, so that arrays can be used where a file is mapped
-    32 bytes  SHA-256 of the SHA-256 of every block (1 MiB) of everything before, so that blocks can be checked apart
+    32 bytes  checksum of everything before (see `cache.hashing`)
 
 Nothing here is executed or unpickled: a reader gets bytes that somebody wrote whole, or a reason why not.
 """
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, BinaryIO
 
+from tilework.cache.hashing import checksum
 from tilework.cache.keys import Key
 from tilework.fast_dataclass import dataclass
 
 MAGIC = b"TILEWORK"
 FORMAT = 1
 ALIGNMENT = 64
-BLOCK = 1 << 20
 _FIXED = len(MAGIC) + 8
 _CHECKSUM = 32
 
@@ -41,6 +40,21 @@ class Entry:
 
     def encoded(self) -> bytes:
         """The bytes of the file."""
+        pieces = self._pieces()
+        return b"".join([*pieces, checksum(*pieces)])
+
+    def write(self, file: BinaryIO) -> None:
+        """Write them, section by section: no copy of the whole is made. Raises `OSError`."""
+        pieces = self._pieces()
+        file.writelines((*pieces, checksum(*pieces)))
+
+    @property
+    def size(self) -> int:
+        """How many bytes those are."""
+        return sum(len(piece) for piece in self._pieces()) + _CHECKSUM
+
+    def _pieces(self) -> list[bytes | memoryview]:
+        """Everything but the checksum."""
         head = {
             "kind": self.key.kind,
             "parts": [list(part) for part in self.key.parts],
@@ -52,15 +66,7 @@ class Entry:
         for content in self.sections.values():
             # what stands before begins at a multiple of the alignment itself
             pieces += [bytes(-len(pieces[-1]) % ALIGNMENT), content]
-        body = b"".join(pieces)
-        return body + checksum(body)
-
-
-def checksum(body: bytes | memoryview) -> bytes:
-    """SHA-256 of the digests of every block."""
-    whole = memoryview(body)
-    blocks = [whole[at : at + BLOCK] for at in range(0, len(whole), BLOCK)]
-    return hashlib.sha256(b"".join(hashlib.sha256(block).digest() for block in blocks)).digest()
+        return pieces
 
 
 def decoded(raw: bytes | memoryview) -> Entry:

@@ -95,18 +95,18 @@ class Store:
             os.utime(path)  # the time of its last use: what goes first when the folder is full
         return {name: bytes(content) for name, content in found.sections.items()}
 
-    def put(self, key: Key, sections: Mapping[str, bytes]) -> bool:
+    def put(self, key: Key, sections: Mapping[str, bytes | memoryview]) -> bool:
         """Keep an entry; False (counted, with no file left) where that cannot be done."""
         if not self.access.writes:
             return False
-        raw, path = Entry(key, sections).encoded(), self.path(key)
-        if len(raw) > self.limit:
+        entry, path = Entry(key, sections), self.path(key)
+        if entry.size > self.limit:
             self._count("not_written")
             return False
         try:
             path.parent.mkdir(mode=0o700, exist_ok=True)
             with replacing(path) as file:
-                file.write(raw)
+                entry.write(file)
         except OSError:
             self._count("not_written")
             return False

@@ -24,7 +24,7 @@ from tilework.compiler.plan_items import planned_block
 from tilework.compiler.planning import build_plan, is_view
 from tilework.compiler.stacking import RowKernels
 from tilework.decisions.attention import attentions
-from tilework.dims import Dim
+from tilework.dims import Dim, total
 from tilework.fast_dataclass import dataclass, field
 from tilework.garbage import no_collections
 from tilework.graph.graph import Graph
@@ -43,11 +43,12 @@ from tilework.passes.pipeline import REGROUPING_PASSES, Pipeline
 from tilework.plan.buffers import ConstantPlace
 from tilework.plan.explanation import Explanation, RegionExplanation
 from tilework.plan.plan import Plan
+from tilework.plan.steps import Repeat
 from tilework.runtime.boxed import BoxCall, BoxedExecutable, CompiledPart
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
-from tilework.runtime.package import Parts
 from tilework.runtime.processors import available_processors
+from tilework.runtime.sections import Parts
 
 Array: TypeAlias = "np.ndarray[Any, np.dtype[Any]]"
 
@@ -218,7 +219,9 @@ def _compiled(graph: Graph, chosen: CompileOptions, owner: Context, target: CpuM
         constant_bytes=sum(array.nbytes for array in constants.values()),
         compile_milliseconds=tuple(stages.times),
     )
-    work = sum(((r.flops or Dim()) + (r.bytes or Dim()) for r in explanation.regions), Dim())
+    work = None if _decides_itself(done.plan) else total(
+        part for r in explanation.regions for part in (r.flops, r.bytes) if part is not None
+    )  # fmt: skip
     parts = Parts(
         tuple(objects), target if target is not None else machine_named("host"), DRIVER, tuple(kernels), work,
         chosen.memory_limit,
@@ -227,6 +230,12 @@ def _compiled(graph: Graph, chosen: CompileOptions, owner: Context, target: CpuM
         done.plan, code, code[DRIVER], constants, owner, explanation, work=work, memory_limit=chosen.memory_limit,
         step_entries={name: code[name] for name in kernels}, parts=parts,
     )  # fmt: skip
+
+
+def _decides_itself(plan: Plan) -> bool:
+    """Whether a call decides its own sizes or trips: how long it takes is not known before."""
+    repeats = (step for _, step in plan.walk() if isinstance(step, Repeat))
+    return any(symbol.measured for symbol in plan.symbols) or any(repeat.condition for repeat in repeats)
 
 
 def _aligned(array: Array) -> Array:

@@ -49,6 +49,11 @@ def parse_plan(text: str, black_boxes: Mapping[str, BlackBox] = _NO_BOXES) -> Pl
         raise ParseError(1419, error.message, where=error.where) from None
 
 
+def line_cursor(text: str, number: int) -> Cursor:
+    """A reader of a line's tokens."""
+    return Cursor(tokens_of(text, number), number)
+
+
 @dataclass
 class _Line:
     number: int
@@ -57,7 +62,7 @@ class _Line:
 
     def cursor(self) -> Cursor:
         """A reader of the line's tokens."""
-        return Cursor(tokens_of(" " * self.indent + self.text, self.number), self.number)
+        return line_cursor(" " * self.indent + self.text, self.number)
 
 
 class _Parser:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -17,7 +17,7 @@ from tilework.errors import CallError, CodegenError, FileFormatError, OutOfMemor
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
-from tilework.plan.steps import Repeat, Step
+from tilework.plan.steps import Step
 from tilework.runtime.bare_call import bind_bare
 from tilework.runtime.context import Context
 from tilework.runtime.failed_call import failure, step_at
@@ -31,7 +31,7 @@ from tilework.runtime.shapes import dim_function, shape_function
 from tilework.runtime.variants import ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
-    from tilework.runtime.package import Parts
+    from tilework.runtime.sections import Parts
 
 HOLD_LOCK_BELOW = 20_000
 """Operations plus bytes of a call below which the interpreter's lock is kept: handing it over would take longer."""
@@ -67,12 +67,13 @@ class Executable:
         entry: int,
         constants: Mapping[str, Array],
         context: Context,
-        explanation: Explanation,
+        explanation: Explanation | Callable[[], Explanation],
         *,
         work: Dim | None = None,
         memory_limit: int | None = None,
         step_entries: Mapping[str, int] | None = None,
         parts: Parts | None = None,
+        layout: FrameLayout | None = None,
     ) -> None:
         """Used by the compiler and by package loading.
 
@@ -82,16 +83,17 @@ class Executable:
             entry: address of the plan's driver.
             constants: array of each constant by digest, C-contiguous and aligned to 64 bytes.
             context: where threads and memory come from.
-            explanation: what `explain()` answers.
-            work: operations plus bytes of a call, in the plan's symbols.
+            explanation: what `explain()` answers, or makes the answer.
+            work: operations plus bytes of a call, in the plan's symbols; None where a call decides it.
             memory_limit: bytes that a call's arena and outputs may take together.
             step_entries: addresses of the kernels by name, for step-by-step execution.
             parts: what `save` writes beside the plan; None where it cannot.
+            layout: the plan's frame, where it was made before; the plan's steps and buffers are then not looked at.
 
         Raises:
             CodegenError: 1651, a plan of several segments or arenas.
         """
-        if len(plan.segments) != 1 or len(plan.arenas) > 1:
+        if layout is None and (len(plan.segments) != 1 or len(plan.arenas) > 1):
             text = f"it has {len(plan.segments)} segments and {len(plan.arenas)} arenas, not one of each"
             raise CodegenError(1651, text, where=plan.name)
         self._plan = plan
@@ -103,18 +105,15 @@ class Executable:
         self._memory_limit = memory_limit
         self._step_entries = dict(step_entries or {})
         self._parts = parts
-        self._layout: FrameLayout = frame_layout(plan)
+        self._layout: FrameLayout = layout if layout is not None else frame_layout(plan)
         self._gate = Gate(_gate_spec(plan, self._layout), context.native, context.blocks)
         self._pool = context.pool
         slots = self._layout.symbols
         self._arena_bytes = dim_function(plan.arenas[0].bytes if plan.arenas else Dim(), slots)
         self._arena_slot = self._layout.arenas[plan.arenas[0].name] if plan.arenas else 0
         self._measured = MeasuredSizes(plan, self._layout) if self._layout.allocator else None
-        measured = {symbol.name for symbol in plan.symbols if symbol.measured}
         late = frozenset[int]() if self._measured is None else self._measured.positions
-        # how long a call takes that decides its own sizes or trips is not known before
-        decided = bool(measured) or any(isinstance(step, Repeat) and step.condition for _, step in plan.walk())
-        self._work = dim_function(work, slots) if work is not None and not decided else None
+        self._work = dim_function(work, slots) if work is not None else None
         self._output_bytes = dim_function(
             total(
                 output.type.bytes
@@ -269,14 +268,18 @@ class Executable:
             FileFormatError: 1901, the file cannot be written; 1905, the executable runs what no file can hold.
         """
         from tilework.runtime.package import save_package
+        from tilework.runtime.sections import sections_of
 
         place = expect_path("path", path)
         if self._parts is None:
             raise FileFormatError(1905, "it was built from a schedule, or has black boxes around it", where=str(place))
-        save_package(place, self._plan, self._constants, self._explanation, self._parts)
+        sections = sections_of(self._plan, self._layout, self._constants, self.explain(), self._parts)
+        save_package(place, self._plan.name, self._parts.target, sections)
 
     def explain(self) -> Explanation:
         """What was decided for each region, and what it cost."""
+        if not isinstance(self._explanation, Explanation):
+            self._explanation = self._explanation()
         return self._explanation
 
     @property

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cached_property
-from importlib.metadata import version
 
 from tilework import environment
 from tilework.cache.folder import absolute, usual_place
@@ -44,7 +43,9 @@ class KeptObjects:
 
     @cached_property
     def _llvm(self) -> str:
-        return f"llvmlite {version('llvmlite')}"  # each has one LLVM in it
+        from llvmlite import __version__
+
+        return f"llvmlite {__version__}"  # each has one LLVM in it
 
 
 def kept_objects() -> KeptObjects | None:
