@@ -5,6 +5,8 @@ The public names are imported on first use, so that `import tilework` costs next
 
 from __future__ import annotations
 
+from tilework.version import __version__
+
 TYPE_CHECKING = False  # type checkers take it as true; importing it from typing would be most of this import's time
 
 if TYPE_CHECKING:
@@ -18,8 +20,6 @@ if TYPE_CHECKING:
     from tilework.runtime.package import load
     from tilework.schedule.schedule import Schedule
     from tilework.tuning.measure.measurer import measure
-
-__version__ = "0.1.0"
 
 __all__ = [
     "Context",

@@ -14,7 +14,6 @@ import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tilework import __version__
 from tilework.cache.entry import DamagedError, Entry, decoded
 from tilework.cache.files import replacing
 from tilework.cache.folder import owned
@@ -24,6 +23,7 @@ from tilework.machine.host import check_runs_here
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.sections import LAYOUT, Sections, about_target, executable_of, target_of
 from tilework.runtime.settings import expect, expect_path
+from tilework.version import __version__
 
 if TYPE_CHECKING:
     from tilework.machine.cpu import CpuMachine
