@@ -85,6 +85,8 @@ def test_a_package_is_written_and_run(run: Run, model: Path, tmp_path: Path, sav
     np.testing.assert_array_equal(results[0], array * 11)
     np.testing.assert_array_equal(results[1], results[0])
     assert run("run", file, "--json").json["random_inputs"] == ["a", "b"]
+    assert run("run", file, "--json").json.keys() >= {"load_ms", "first_call_ms", "second_call_ms"}
+    assert "\nload " in run("run", file).out
     assert "TW1002" in run("run", file, "--shape", "a=1x3").err
     assert "TW1002" in run("run", file, "--machine", "x86-64-v3").err
     assert "TW1002" in run("run", file, "--numerics", "default").err
@@ -127,7 +129,7 @@ def test_explain_shows_one_region_in_full(run: Run, model: Path) -> None:
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------
-@pytest.mark.parametrize("name", ["run", "compile", "explain"])
+@pytest.mark.parametrize("name", ["run", "bench", "compile", "explain"])
 def test_a_model_that_cannot_be_read(run: Run, tmp_path: Path, name: str) -> None:
     (tmp_path / "bad.onnx").write_bytes(b"\xff\xfe no model")
     for file, code in (("none.onnx", "TW1101"), (".", "TW1101"), ("bad.onnx", "TW1102")):
@@ -277,7 +279,7 @@ def test_help_and_the_page_name_every_exit_code(run: Run) -> None:
         assert f"| {code} | {meaning} |" in page
 
 
-@pytest.mark.parametrize("name", ["run", "compile", "explain"])
+@pytest.mark.parametrize("name", ["run", "bench", "compile", "explain"])
 def test_the_page_names_every_option(run: Run, name: str) -> None:
     section = (DOCS / "reference" / "command-line.md").read_text().split(f"## tilework {name}\n")[1].split("\n## ")[0]
     shared = (DOCS / "reference" / "command-line.md").read_text().split("## Options of all commands\n")[1]

@@ -178,6 +178,9 @@ def test_an_archive_or_a_pickle_is_no_input(run: Run, model: Path, tmp_path: Pat
         (["--threads", "9999"], 2, "TW1002"),
         (["--threads", "two"], 2, "two"),
         (["--seed", "-1"], 2, "TW1002"),
+        (["--memory-limit", "much"], 2, "TW1002"),
+        (["--memory-limit", "0"], 2, "TW1002"),
+        (["--memory-limit", "11"], 5, "TW1710"),
         (["--numerics", "sloppy"], 2, "sloppy"),
         (["--machine", "z80"], 2, "TW1620"),
         (["--machine", "aarch64"], 4, "TW1764"),
@@ -214,3 +217,29 @@ def test_an_index_out_of_range_is_a_failure_of_the_run(run: Run, make_model: Mak
     path = make_model("Gather", {"data": (3,), "indices": (2,)}, dtype="INT64")
     done = run("run", path, f"--input=indices={saved('i.npy', np.array([0, 7]))}", "--json")
     assert (done.code, done.json["error"]["code"]) == (5, "TW1801")
+
+
+def test_a_memory_limit_holds_for_a_model_and_a_package(run: Run, model: Path, saved: Save, tmp_path: Path) -> None:
+    given = [f"--input={name}={saved(f'{name}.npy', A)}" for name in "ab"]
+    assert run("run", model, *given, "--memory-limit", "1K").code == 0
+    refused = run("run", model, *given, "--memory-limit", "47", "--json")
+    assert (refused.code, refused.json["error"]["code"]) == (5, "TW1710")
+    file = tmp_path / "m.tilework"
+    assert run("compile", model, "-o", file).code == 0
+    assert run("run", file, *given, "--memory-limit", "48").code == 0
+    refused = run("run", file, *given, "--memory-limit", "47")
+    assert refused.code == 5
+    assert "the limit is 47 bytes" in refused.err
+
+
+def test_a_model_that_is_compiled_for_what_a_call_brings(run: Run, make_model: MakeModel, saved: Save) -> None:
+    path = make_model("Reshape", {"x": ("N",), "shape": (2,)}, dtype="FLOAT")
+    import onnx
+
+    proto = onnx.ModelProto.FromString(path.read_bytes())
+    proto.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
+    path.write_bytes(proto.SerializeToString())
+    x, shape = saved("x.npy", A.ravel()), saved("shape.npy", np.array([3, 4]))
+    done = run("run", path, f"--input=x={x}", f"--input=shape={shape}", "--json")
+    assert done.code == 0, done.err
+    assert done.json["outputs"]["y"]["shape"] == [3, 4]

@@ -52,11 +52,13 @@ def run(given: list[str], as_json: bool) -> None:
     Raises `KeyboardInterrupt` where the command was interrupted.
     """
     try:
-        tilework.main(given, standalone_mode=False)
+        ended = tilework.main(given, standalone_mode=False)
         if sys.stdout is None:  # pyright: ignore[reportUnnecessaryComparison] - it is None where it was closed
             say("[TW1901] the output cannot be written: it is closed")
             sys.exit(BROKEN_OUTPUT)
         sys.stdout.flush()
+        if isinstance(ended, int) and ended:  # `context.exit`: all was said, and yet all is not well
+            sys.exit(ended)
     except click.ClickException as error:
         error.show()
         sys.exit(tell(UsageError(1002, error.format_message()), as_json, said=True))

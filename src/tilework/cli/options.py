@@ -35,6 +35,25 @@ def shape(command: Command) -> Command:
     return click.option("--shape", "fixed", multiple=True, metavar="NAME=1x3x320x320", help=text)(command)
 
 
+def inputs(command: Command) -> Command:
+    """`--input NAME=FILE.npy`, for each input that is not to be random, and `--seed` for the rest."""
+    text = "An input's array (repeatable); random without it."
+    command = click.option("--seed", type=int, default=0, show_default=True, help="Seed of random inputs.")(command)
+    return click.option("--input", "inputs", multiple=True, metavar="NAME=FILE.npy", help=text)(command)
+
+
+def check_seed(seed: int) -> None:
+    """Raise `UsageError` 1002 for a seed that numpy does not take."""
+    if seed < 0:
+        raise UsageError(1002, f"--seed {seed}: it must not be negative", where="--seed")
+
+
+def threads(command: Command) -> Command:
+    """`--threads N`."""
+    text = "Threads to use (default: what this process may use)."
+    return click.option("--threads", type=int, default=None, metavar="N", help=text)(command)
+
+
 def machine(command: Command) -> Command:
     """`--machine NAME`; the environment's or the host without it."""
     text = f"Machine to compile for: {', '.join(names())} (default: TILEWORK_MACHINE, else host)."

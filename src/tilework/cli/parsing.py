@@ -4,19 +4,36 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeAlias, cast
+from typing import Any, Protocol, TypeAlias, cast
 
 import numpy as np
 
-from tilework.dims import dim, symbol_bounds
+from tilework.dims import Dim, Symbol, dim, symbol_bounds
 from tilework.errors import FileFormatError, OutOfMemoryError, UsageError
-from tilework.graph.graph import Graph
 from tilework.graph.types import TensorType
-from tilework.plan.plan import Plan
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+class Value(Protocol):
+    """An input of a model."""
+
+    @property
+    def name(self) -> str: ...
+    @property
+    def type(self) -> object: ...
+
+
+class Takes(Protocol):
+    """What says which inputs a model has: a graph, a plan, the ports of an executable."""
+
+    @property
+    def inputs(self) -> Sequence[Value]: ...
+    @property
+    def symbols(self) -> Sequence[Symbol]: ...
+
 
 _SHAPE = re.compile(r"(?:[0-9]{1,18}(?:x[0-9]{1,18})*)?")
 
@@ -45,7 +62,7 @@ def input_paths(texts: Iterable[str]) -> tuple[tuple[str, ...], ...]:
     return tuple(found)
 
 
-def input_files(given: Iterable[tuple[str, ...]], graph: Graph | Plan) -> dict[str, Array]:
+def input_files(given: Iterable[tuple[str, ...]], graph: Takes) -> dict[str, Array]:
     """The arrays of `input_paths`, read without unpickling anything.
 
     Raises `UsageError` 1001 for an input that the graph does not have, 1002 for one given twice, and `FileFormatError`
@@ -86,7 +103,7 @@ def _as_stored(array: Array, kind: TensorType) -> Array:
     return array.view(kind.dtype.numpy) if array.dtype.itemsize == kind.dtype.itemsize else array
 
 
-def random_inputs(graph: Graph | Plan, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
+def random_inputs(graph: Takes, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
     """The given inputs, and random ones for the rest: free dimensions that no given input fixes are 1.
 
     Floating types are standard normal, integers are 0 or 1 (valid wherever they are used as an index). Raises
@@ -97,6 +114,8 @@ def random_inputs(graph: Graph | Plan, given: Mapping[str, Array], seed: int) ->
     for symbol in graph.symbols:
         values[symbol.name] = -(-values[symbol.name] // symbol.multiple) * symbol.multiple
     for value in graph.inputs:
+        for name in (name for extent in _extents(value) for name in extent.names()):
+            values.setdefault(name, 1)  # what an executable that compiles for each call says of no symbol
         array = given.get(value.name)
         if array is None or not isinstance(value.type, TensorType):
             continue
@@ -120,6 +139,10 @@ def random_inputs(graph: Graph | Plan, given: Mapping[str, Array], seed: int) ->
             )  # fmt: skip
         found[value.name] = _random(rng, value.name, shape, value.type)
     return found
+
+
+def _extents(value: Value) -> tuple[Dim, ...]:
+    return value.type.shape if isinstance(value.type, TensorType) else ()
 
 
 def _random(rng: np.random.Generator, name: str, shape: tuple[int, ...], kind: TensorType) -> Array:

@@ -112,6 +112,11 @@ CODES: Mapping[int, CodeInfo] = {
         "A small program that measures what the machine can do did not run.",
         "See the reason named; use the assumed roofline meanwhile.",
     ),
+    1766: CodeInfo(
+        "engine failed",
+        "The process in which Tilework was to run a model beside other engines ended or failed.",
+        "Run the model by itself (`tilework run`): its error is told there.",
+    ),
     1770: CodeInfo(
         "nothing to report on",
         "Only schedules and candidates for a CPU can be reported on.",

@@ -22,7 +22,7 @@ from tilework.errors import FileFormatError
 from tilework.machine.host import check_runs_here
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.sections import LAYOUT, Sections, about_target, executable_of, target_of
-from tilework.runtime.settings import expect, expect_path
+from tilework.runtime.settings import expect, expect_path, whole_number
 from tilework.version import __version__
 
 if TYPE_CHECKING:
@@ -42,7 +42,9 @@ def save_package(path: Path, model: str, target: CpuMachine, sections: Sections)
         raise FileFormatError(1901, f"{path} cannot be written: {problem.strerror}", where=str(path)) from None
 
 
-def load(path: str | os.PathLike[str], *, context: Context | None = None) -> Executable:
+def load(
+    path: str | os.PathLike[str], *, context: Context | None = None, memory_limit: int | None = None
+) -> Executable:
     """Load a `.tilework` file that `Executable.save` wrote. Its code is linked, not generated, and no model is read.
 
     The executable serves the sizes that its plan allows; sizes for which the compiler would compile once more are
@@ -51,6 +53,8 @@ def load(path: str | os.PathLike[str], *, context: Context | None = None) -> Exe
     Args:
         path: the file. You (or root) must own it, and nobody else may write it.
         context: where code, threads and memory live; the process's own by default.
+        memory_limit: bytes that one call's temporaries and outputs may take together; by default what the executable
+            had when it was saved.
 
     Raises:
         UsageError: 1002, an argument makes no sense.
@@ -60,6 +64,8 @@ def load(path: str | os.PathLike[str], *, context: Context | None = None) -> Exe
     """
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
+    if memory_limit is not None:
+        memory_limit = whole_number("memory_limit", memory_limit, "bytes")
     place = expect_path("path", path)
     owner = context if context is not None else default_context()
     entry = _read(place)
@@ -71,7 +77,7 @@ def load(path: str | os.PathLike[str], *, context: Context | None = None) -> Exe
         raise _unreadable(place, f"it was written by {written}, and this is Tilework {__version__}")
     try:
         check_runs_here(target_of(entry))
-        return executable_of(entry, owner)
+        return executable_of(entry, owner, memory_limit)
     except (KeyError, ValueError, TypeError) as problem:  # whole, but by no writer of ours
         raise _unreadable(place, f"its parts do not fit together ({problem})") from None
 

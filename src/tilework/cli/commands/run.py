@@ -11,126 +11,102 @@ import click
 import numpy as np
 
 from tilework.cli import options
-from tilework.cli.parsing import input_files, input_paths, random_inputs, shapes
+from tilework.cli.parsing import input_paths, shapes
+from tilework.cli.peers import ONNX_OPTION, chosen, end_with, file_for_peers
 from tilework.cli.progress import working
+from tilework.cli.sizes import bytes_of
+from tilework.cli.subject import arguments, is_package, packaged, refuse_compiling_options, source, takes_of
 from tilework.cli.writing import check_folder, save_arrays, summary
-from tilework.errors import UsageError
 from tilework.graph.types import OpaqueType
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Mapping, Sequence
 
-    from tilework.graph.graph import Graph
+    from tilework.cli.subject import Compiled
     from tilework.numerics import Level
-    from tilework.plan.plan import Plan
-    from tilework.runtime.context import Context
-    from tilework.runtime.executable import Executable
-
-SUFFIX = ".tilework"
-"""How the name of a package ends."""
+    from tilework.peers.check import Checked
 
 
 @click.command("run")
 @options.model
-@click.option(
-    "--input",
-    "inputs",
-    multiple=True,
-    metavar="NAME=FILE.npy",
-    help="An input's array (repeatable); random without it.",
-)
+@options.inputs
 @options.shape
-@click.option("--threads", type=int, default=None, help="Threads to use (default: what this process may use).")
+@options.threads
 @options.machine
 @options.numerics
-@click.option("--seed", type=int, default=0, show_default=True, help="Seed of random inputs.")
+@click.option("--memory-limit", default=None, metavar="BYTES", help="Most memory that a call may take, e.g. 4G.")
+@click.option(
+    "--check", default=None, metavar="ENGINE[,ENGINE]",
+    help="Compare the outputs with those of onnxruntime or openvino.",
+)  # fmt: skip
+@ONNX_OPTION
 @click.option("--save", type=click.Path(path_type=Path), default=None, metavar="OUT.npz", help="Write the outputs.")
 @options.as_json
 def command(
-    model: Path,
-    inputs: tuple[str, ...],
-    fixed: tuple[str, ...],
-    threads: int | None,
-    machine: str | None,
-    numerics: Level,
-    seed: int,
-    save: Path | None,
-    as_json: bool,
-) -> None:
+    model: Path, inputs: tuple[str, ...], seed: int, fixed: tuple[str, ...], threads: int | None, machine: str | None,
+    numerics: Level, memory_limit: str | None, check: str | None, onnx: Path | None, save: Path | None, as_json: bool,
+) -> None:  # fmt: skip
     """Compile MODEL (an ONNX file), run it, and say how long that took: compiling, the first call, a second one.
 
     A .tilework file is loaded instead of being compiled. Dimensions that neither --shape nor --input gives are 1.
     """
-    if seed < 0:
-        raise UsageError(1002, f"--seed {seed}: it must not be negative", where="--seed")
+    options.check_seed(seed)
     paths, given_shapes = input_paths(inputs), shapes(fixed)
+    limit = bytes_of(memory_limit, "--memory-limit") if memory_limit is not None else None
     if save is not None:
         check_folder(save)
-    if model.suffix == SUFFIX:
-        options.refuse("fixed", "machine", "numerics", why=f"{model} is compiled already")
+    package = is_package(model)
+    if package:
+        refuse_compiling_options(model)
+    peers = chosen(check, "--check") if check is not None else ()
+    theirs = file_for_peers(model, onnx, peers)
     with working(f"reading {model}"):
+        from tilework.peers.check import check_outputs
+        from tilework.peers.engine import Task
         from tilework.runtime.context import Context, ContextOptions  # pulls in LLVM; `--help` should not wait for it
 
         settings = ContextOptions(threads=threads)
-        make, graph = _packaged(model) if model.suffix == SUFFIX else _source(model, given_shapes, numerics, machine)
-        prepared = _arguments(graph, paths, seed) if graph is not None else None
+        subject = packaged(model, limit) if package else source(model, given_shapes, numerics, machine, limit)
+        prepared = arguments(subject.takes, paths, seed) if subject.takes is not None else None
+    making = ("load", "loading") if package else ("compile", "compiling")
+    others: list[Checked] = []
     with Context(settings) as context:
         start = time.perf_counter()
-        with working(f"compiling {model}"):
-            executable = make(context)
+        with working(f"{making[1]} {model}"):
+            executable = subject.make(context)
         compiled = time.perf_counter()
-        arguments, random = prepared or _arguments(executable.plan, paths, seed)
+        arrays, random = prepared or arguments(takes_of(executable), paths, seed)
+        given = tuple(arrays.values())
         called = time.perf_counter()
         with working(f"running {model}"):
-            results = executable(*arguments)
+            results = executable(*given)
             first = time.perf_counter()
-            executable(*arguments)
+            executable(*given)
             again = time.perf_counter()
         times = {
-            "compile_ms": (compiled - start) * 1e3, "first_call_ms": (first - called) * 1e3,
+            f"{making[0]}_ms": (compiled - start) * 1e3, "first_call_ms": (first - called) * 1e3,
             "second_call_ms": (again - first) * 1e3,
         }  # fmt: skip
         named = dict(zip((output.name for output in executable.outputs), results, strict=True))
         if save is not None:
             save_arrays(save, named)
+        for name in peers:
+            with working(f"{name} runs {theirs}"):
+                task = Task(str(theirs), arrays, context.pool.threads, given_shapes)
+                others.append(check_outputs(name, task, named))
         if as_json:
-            _print_json(executable, named, random, times)
+            _print_json(executable, named, random, times, others)
         else:
             _print_text(named, random, seed, times)
-
-
-def _arguments(
-    of: Graph | Plan, paths: Sequence[tuple[str, ...]], seed: int
-) -> tuple[list[np.ndarray[Any, Any]], list[str]]:
-    """The arguments of a call, and the names of those that are random."""
-    given = input_files(paths, of)
-    arrays = random_inputs(of, given, seed)
-    return [arrays[value.name] for value in of.inputs], [v.name for v in of.inputs if v.name not in given]
-
-
-def _source(
-    model: Path, fixed: Mapping[str, tuple[int, ...]], numerics: Level, machine: str | None
-) -> tuple[Callable[[Context], Executable], Graph]:
-    """How an ONNX file is compiled, and its graph."""
-    from tilework.compiler.compile import compile_graph
-    from tilework.frontends.compile import black_boxes, load_graph
-    from tilework.frontends.compile import options as compile_options
-
-    chosen = compile_options(numerics, machine)
-    graph = load_graph(model, fixed)
-    return lambda context: compile_graph(graph, chosen, context, black_boxes(graph)), graph
-
-
-def _packaged(model: Path) -> tuple[Callable[[Context], Executable], None]:
-    """How a package is loaded; what it takes is known afterwards."""
-    from tilework.runtime.package import load
-
-    return lambda context: load(model, context=context), None
+            for line in (line for other in others for line in other.lines()):
+                click.echo(line)
+    end_with(others, random)
 
 
 def _print_json(
-    executable: Executable, named: Mapping[str, Any], random: Sequence[str], times: Mapping[str, float]
-) -> None:
+    executable: Compiled, named: Mapping[str, Any], random: Sequence[str], times: Mapping[str, float],
+    others: Sequence[Checked],
+) -> None:  # fmt: skip
     entries: dict[str, dict[str, Any]] = {}
     for output in executable.outputs:
         result, kind = named[output.name], output.type
@@ -139,7 +115,9 @@ def _print_json(
             continue
         nan = int(np.isnan(result).sum()) if kind.dtype.is_floating else 0
         entries[output.name] = {"dtype": str(result.dtype), "shape": list(result.shape), "nan": nan}
-    facts = {"machine": executable.explain().machine, "numerics": executable.explain().numerics}
+    facts: dict[str, Any] = {"machine": executable.explain().machine, "numerics": executable.explain().numerics}
+    if others:
+        facts["check"] = {other.name: other.as_json() for other in others}
     click.echo(json.dumps({"outputs": entries, "random_inputs": random, **facts, **times}))
 
 

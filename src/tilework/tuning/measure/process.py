@@ -19,24 +19,27 @@ from tilework.errors import RunError
 START_SECONDS = 60.0
 """A worker that has not said it is ready by then never will."""
 _MEMORY_WORDS = ("bad_alloc", "out of memory", "Cannot allocate memory", "MemoryError")
-_PROGRAM = "import sys; sys.path.insert(0, sys.argv.pop()); from tilework.tuning.measure.worker import main; main()"
+KERNELS = "tilework.tuning.measure.worker"
+"""The module whose `main` measures kernels."""
 
 
 class WorkerProcess:
-    """A fresh interpreter that measures. Never forked: the parent may have threads and a JIT.
+    """A fresh interpreter that measures what `module` serves (see `serving`). Never forked: the parent may have threads
+    and a JIT.
 
     Threads: one at a time may call `ask`.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, module: str = KERNELS) -> None:
         """Start the process and wait until it is ready. Raises `RunError` 1761 where it cannot be."""
         self._said = tempfile.TemporaryFile("w+")  # noqa: SIM115 - closed with the process
         answers, answers_end = os.pipe()
         life, self._life = os.pipe()
+        program = f"import sys; sys.path.insert(0, sys.argv.pop()); from {module} import main; main()"
         root = str(Path(__file__).resolve().parents[3])
         try:
             self._process = subprocess.Popen(
-                [sys.executable, "-P", "-c", _PROGRAM, str(answers_end), str(life), root],
+                [sys.executable, "-P", "-c", program, str(answers_end), str(life), root],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=self._said,

@@ -1,15 +1,10 @@
 """The child process that measures: answers lines of JSON until its parent goes away.
 
-Run as `python -c ... ANSWERS LIFE` with two file descriptors: where answers go, and a pipe whose other end the parent
-holds while it lives. Every job is answered by lines `{"phase": ..., "side": ...}` and then one with `outcome`.
+Every job is answered by lines `{"phase": ..., "side": ...}` and then one with `outcome`.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import sys
-import threading
 import traceback
 from collections.abc import Callable
 from pathlib import Path
@@ -18,6 +13,7 @@ from typing import Any
 from tilework.errors import OutOfMemoryError, RunError, TileworkError
 from tilework.tuning.measure.bench import Bench
 from tilework.tuning.measure.job import Settings, job_from_json, settings_from_json
+from tilework.tuning.measure.serving import serve
 
 _USUAL_ROOM = 8 << 30
 """Bytes a job may ask for where the operating system does not say how many there are."""
@@ -76,25 +72,7 @@ def _sentence(error: TileworkError) -> str:
     return error.message + (f" (at {error.where})" if error.where else "")
 
 
-def end_with_parent(descriptor: int) -> None:
-    """End this process as soon as nobody holds the other end of a pipe."""
-
-    def wait() -> None:
-        os.read(descriptor, 1)
-        os._exit(0)
-
-    threading.Thread(target=wait, name="tilework-parent", daemon=True).start()
-
-
 def main() -> None:
     """Answer until the parent closes the pipe."""
-    answers = os.fdopen(int(sys.argv[1]), "w", buffering=1)
-    end_with_parent(int(sys.argv[2]))
-
-    def say(message: dict[str, Any]) -> None:
-        answers.write(json.dumps(message) + "\n")
-
     bench = Bench()
-    say({"ready": True})
-    for line in sys.stdin:
-        say(answer(bench, json.loads(line), say))
+    serve(lambda message, say: answer(bench, message, say))
