@@ -37,8 +37,8 @@ def read(variable: Variable[T_co], environment: Mapping[str, str] | None = None)
     `environment` stands in for the process's own. Raises `UsageError` 1002 for a text that is not of the
     variable's kind.
     """
-    text = (os.environ if environment is None else environment).get(variable.name, "").strip()
-    if not text:
+    text = given(variable, environment)
+    if text is None:
         return None
     try:
         return variable.parse(text)
@@ -46,6 +46,11 @@ def read(variable: Variable[T_co], environment: Mapping[str, str] | None = None)
         raise UsageError(
             1002, f"{variable.name}={text!r} is not {variable.kind}", where=f"environment variable {variable.name}"
         ) from None
+
+
+def given(variable: Variable[object], environment: Mapping[str, str] | None = None) -> str | None:
+    """Return the text of a variable as it is set, whatever it says; None where it is unset or empty."""
+    return (os.environ if environment is None else environment).get(variable.name, "").strip() or None
 
 
 def unknown(environment: Mapping[str, str] | None = None) -> tuple[str, ...]:

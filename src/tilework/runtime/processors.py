@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Iterator
 from pathlib import Path
@@ -44,15 +45,20 @@ def available_processors(root: Path = Path("/")) -> int:
         processors = len(os.sched_getaffinity(0))
     except (AttributeError, OSError):
         processors = os.cpu_count() or 1
-    quotas = list(_quotas(root))
-    return max(1, min([processors, *(int(-(-quota // 1)) for quota in quotas)]))
+    allowed = quota(root)
+    return max(1, processors if allowed is None else min(processors, math.ceil(allowed)))
 
 
-def _quotas(root: Path) -> Iterator[float]:
-    """Processor quotas of this process's control groups and of all groups around them, in processors.
+def quota(root: Path = Path("/")) -> float | None:
+    """The least quota of this process's control groups and of all groups around them, in processors; None without one.
 
     Source: Linux kernel documentation, "Control Group v2" (cpu.max) and "CFS Bandwidth Control" (cpu.cfs_quota_us).
     """
+    return min((one for folder in control_groups("cpu", root) for one in _quota(folder)), default=None)
+
+
+def control_groups(controller: str, root: Path = Path("/")) -> Iterator[Path]:
+    """The folders that this process's control group of a controller, and all groups around it, may have."""
     groups = _read(root / "proc/self/cgroup")
     mounts = root / "sys/fs/cgroup"
     for line in groups.splitlines():
@@ -60,24 +66,24 @@ def _quotas(root: Path) -> Iterator[float]:
         controllers, _, path = rest.partition(":")
         if hierarchy == "0" and not controllers:
             folders = [mounts, mounts / "unified"]
-        elif "cpu" in controllers.split(","):
-            folders = [mounts / controllers, mounts / "cpu"]
+        elif controller in controllers.split(","):
+            folders = [mounts / controllers, mounts / controller]
         else:
             continue
         parts = [part for part in path.split("/") if part and part != ".."]
         # In a container the path may name groups that are not mounted; the mount's root is then its own group.
         for folder in folders:
             for depth in range(len(parts), -1, -1):
-                yield from _quota(folder.joinpath(*parts[:depth]))
+                yield folder.joinpath(*parts[:depth])
 
 
 def _quota(group: Path) -> Iterator[float]:
-    quota, _, period = _read(group / "cpu.max").strip().partition(" ")
-    if not quota:
-        quota, period = _read(group / "cpu.cfs_quota_us").strip(), _read(group / "cpu.cfs_period_us").strip()
+    time, _, period = _read(group / "cpu.max").strip().partition(" ")
+    if not time:
+        time, period = _read(group / "cpu.cfs_quota_us").strip(), _read(group / "cpu.cfs_period_us").strip()
     try:
-        if int(quota) > 0 and int(period) > 0:
-            yield int(quota) / int(period)
+        if int(time) > 0 and int(period) > 0:
+            yield int(time) / int(period)
     except ValueError:
         return  # "max", or no quota here
 
