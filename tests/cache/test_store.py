@@ -182,7 +182,7 @@ def test_a_full_disk_leaves_no_file(store: Store, step: str, monkeypatch: pytest
 
 
 def test_the_oldest_entries_go_first(tmp_path: Path) -> None:
-    store = Store(tmp_path / "kept", 20000)
+    store = Store(tmp_path / "kept", 50_000)
     for n in range(10):
         store.put(key(str(n)), sections("x", 1000))
         os.utime(store.path(key(str(n))), (n + 1e9, n + 1e9))

@@ -25,8 +25,9 @@ def test_a_second_context_compiles_nothing(place: Path, model: Path) -> None:
     first, second = (context.objects for context in contexts)
     assert first is not None
     assert second is not None
-    assert first.store.counts["written"] == first.store.counts["misses"] > 0
-    assert second.store.counts == {"hits": first.store.counts["written"]}
+    assert first.store.counts["written"] > 4
+    # which files the model is in, the model, the pool's code and the gate's
+    assert second.store.counts == {"hits": 4}
     arrays = np.ones((2, 5, 3), np.float32)
     for one, other in zip(found[0](*arrays), found[1](*arrays), strict=True):
         np.testing.assert_array_equal(one, other)
@@ -41,7 +42,9 @@ def test_damaged_objects_are_compiled_again(place: Path, model: Path) -> None:
     with Context() as context:
         tilework.compile(model, context=context)
         assert context.objects is not None
-        assert context.objects.store.counts["damaged"] == context.objects.store.counts["written"] > 0
+        counts = context.objects.store.counts
+        # nobody asks for the model's own entry before its files are known
+        assert counts["damaged"] == counts["written"] - 1 > 0
 
 
 def test_stats_ls_explain_prune_clear(place: Path, model: Path, run: Run) -> None:
@@ -54,8 +57,14 @@ def test_stats_ls_explain_prune_clear(place: Path, model: Path, run: Run) -> Non
     assert f"{found['entries']} entries" in run("cache", "stats").out
     rows = run("cache", "ls", "--json").json["entries"]
     assert len(rows) == found["entries"]
-    assert {row["kind"] for row in rows} == {"object"}
-    assert len(run("cache", "ls").out.splitlines()) == len(rows)
+    assert {row["kind"] for row in rows} == {"object", "model", "model files"} == set(found["kinds"])
+    assert sum(kind["entries"] for kind in found["kinds"].values()) == found["entries"]
+    assert "  model: 1, " in run("cache", "stats").out
+    (kept,) = (row for row in rows if row["kind"] == "model")
+    assert {"model", "numerics", "sources", "machine features", "shapes"} <= set(kept["parts"])
+    assert "numerics: default" in run("cache", "explain", kept["digest"]).out
+    rows = [row for row in rows if row["kind"] == "object"]
+    assert len(run("cache", "ls").out.splitlines()) == found["entries"]
     parts = run("cache", "explain", rows[0]["digest"], "--json").json["parts"]
     assert {"kind", "text", "triple", "cpu", "features", "llvm", "generation"} == set(parts)
     assert "llvm: llvmlite" in run("cache", "explain", rows[0]["digest"][:20]).out

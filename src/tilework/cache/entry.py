@@ -69,6 +69,15 @@ class Entry:
         return pieces
 
 
+def kind_said(file: BinaryIO) -> str:
+    """The kind that an open file says it is an entry of, with nothing of it checked; empty where it says none."""
+    fixed = file.read(_FIXED)
+    try:
+        return str(json.loads(file.read(int.from_bytes(fixed[-4:], "little") if len(fixed) == _FIXED else 0))["kind"])
+    except (ValueError, KeyError, TypeError):
+        return ""
+
+
 def decoded(raw: bytes | memoryview) -> Entry:
     """The entry that bytes are, its sections being parts of them; raises `DamagedError` where they are none, or not
     those that were written.

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import mmap
 import os
 import stat
 import threading
@@ -20,32 +21,22 @@ from collections import Counter
 from collections.abc import Callable, Generator, Mapping
 from pathlib import Path
 
-from tilework.cache.entry import DamagedError, Entry, decoded
+from tilework.cache.entry import DamagedError, Entry, decoded, kind_said
+from tilework.cache.eviction import LARGE, Kept, oldest, what_goes
 from tilework.cache.files import replacing
 from tilework.cache.folder import Access, opened, owned
 from tilework.cache.keys import Key
-from tilework.fast_dataclass import dataclass
 
 PATIENCE = 30.0
 """Seconds to wait for another process that makes the same entry; after that it is made here too."""
 _LOOK = 0.002
+_READING = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # a pipe would wait for a writer
 _ABANDONED = 3600.0
 """Seconds after which a file that somebody began to write is nobody's."""
 _SWEEP = 64
 """Entries written by one store between two looks at the size of the folder."""
 _SET_ASIDE = 50
 """Damaged entries that are kept for somebody to look at."""
-_KEEP = 0.8
-"""Share of the cap that is left when the oldest entries go."""
-
-
-@dataclass(frozen=True)
-class Kept:
-    """An entry as a listing shows it: its file, bytes, and when it was last used (seconds since the epoch)."""
-
-    path: Path
-    bytes: int
-    used: float
 
 
 class Store:
@@ -68,6 +59,11 @@ class Store:
             self._access = opened(self.place)
         return self._access
 
+    @property
+    def largest(self) -> int:
+        """The most bytes of one entry."""
+        return self.limit // 2
+
     def path(self, key: Key) -> Path:
         """The file of a key."""
         return self.place / key.digest[:2] / key.digest[2:]
@@ -79,9 +75,22 @@ class Store:
         self._count("misses" if found is None else "hits")
         return found
 
+    def mapped(self, key: Key, *, counted: bool = True) -> Entry | None:
+        """An entry whose sections are parts of its file, mapped read-only; None as for `get`. It stays what it is when
+        the file is removed or replaced. `counted=False`: for a second look.
+        """
+        found = self._entry(key, mapped=True) if self.access.reads else None
+        if counted:
+            self._count("misses" if found is None else "hits")
+        return found
+
     def _look(self, key: Key) -> Mapping[str, bytes] | None:
+        found = self._entry(key)
+        return None if found is None else {name: bytes(content) for name, content in found.sections.items()}
+
+    def _entry(self, key: Key, *, mapped: bool = False) -> Entry | None:
         path = self.path(key)
-        raw = self._read(path)
+        raw = self._read(path, mapped=mapped)
         if raw is None:
             return None
         try:
@@ -93,14 +102,15 @@ class Store:
             return None
         with contextlib.suppress(OSError):
             os.utime(path)  # the time of its last use: what goes first when the folder is full
-        return {name: bytes(content) for name, content in found.sections.items()}
+        return found
 
     def put(self, key: Key, sections: Mapping[str, bytes | memoryview]) -> bool:
         """Keep an entry; False (counted, with no file left) where that cannot be done."""
         if not self.access.writes:
             return False
         entry, path = Entry(key, sections), self.path(key)
-        if entry.size > self.limit:
+        size = entry.size
+        if size > self.largest:
             self._count("not_written")
             return False
         try:
@@ -112,7 +122,7 @@ class Store:
             return False
         self._count("written")
         with self._lock:
-            self._since_sweep += 1
+            self._since_sweep += _SWEEP if size > self.limit // LARGE else 1
             due = self._since_sweep >= _SWEEP
             self._since_sweep = 0 if due else self._since_sweep
         if due:
@@ -123,7 +133,7 @@ class Store:
         """The sections of an entry; made and kept where there is none, by one process or thread at a time."""
         found = self.get(key)
         if found is None and self.access.writes:
-            with self._alone(key):
+            with self.alone(key):
                 found = self._look(key)
                 if found is None:
                     found = make()
@@ -144,30 +154,35 @@ class Store:
                         (bucket / name).unlink()
         return sorted(found, key=lambda kept: (kept.used, kept.path))
 
+    def by_kind(self) -> dict[str, tuple[int, int]]:
+        """How many entries there are of each kind, and their bytes, as their files say."""
+        found: dict[str, tuple[int, int]] = {}
+        for kept in self.entries():
+            kind = ""
+            with contextlib.suppress(OSError), os.fdopen(os.open(kept.path, _READING), "rb") as file:
+                kind = kind_said(file)
+            count, size = found.get(kind, (0, 0))
+            found[kind] = count + 1, size + kept.bytes
+        return dict(sorted(found.items()))
+
     def read(self, path: Path) -> Entry:
         """The entry in a file of the store; raises `DamagedError`."""
-        raw = self._read(path)
+        raw = self._read(path, mapped=True)
         if raw is None:
             raise DamagedError("it cannot be read")
         return decoded(raw)
 
     def prune(self, limit: int | None = None) -> int:
-        """Remove the entries used longest ago until the rest takes at most `limit` bytes (by default, where the cap is
-        passed, four fifths of it); returns the bytes that went.
+        """Remove the entries used longest ago until the rest takes at most `limit` bytes; by default, until the store
+        keeps to its cap (see `cache.eviction`). Returns the bytes that went.
         """
         every = self.entries()
-        total = sum(kept.bytes for kept in every)
-        if limit is None:
-            limit = self.limit if total <= self.limit else int(self.limit * _KEEP)
-        gone = 0
-        for kept in every:
-            if total - gone <= limit:
-                break
+        goes = what_goes(every, self.limit) if limit is None else oldest(every, limit)
+        for kept in goes:
             with contextlib.suppress(OSError):
                 kept.path.unlink()
                 self._count("removed")
-            gone += kept.bytes
-        return gone
+        return sum(kept.bytes for kept in goes)
 
     def clear(self) -> int:
         """Remove every entry, and what was set aside; returns how many entries went."""
@@ -179,16 +194,19 @@ class Store:
                     count += bucket.name != "bad"
         return count
 
+    def set_aside_entry(self, key: Key, reason: str) -> None:
+        """Move an entry out of the way of which only a reader saw that it is not what its key says."""
+        self._set_aside(self.path(key), reason)
+
     @property
     def set_aside(self) -> int:
         """DamagedError entries that somebody may look at."""
         return sum(not name.endswith(".why") for name in self._names(self.place / "bad"))
 
     # -- files ---------------------------------------------------------------------------------------------------------
-    def _read(self, path: Path) -> bytes | None:
+    def _read(self, path: Path, *, mapped: bool = False) -> bytes | memoryview | None:
         try:
-            # a pipe would wait for a writer
-            descriptor = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
+            descriptor = os.open(path, _READING)
         except OSError as problem:
             if problem.errno == errno.ELOOP:
                 self._set_aside(path, "it is a link")
@@ -198,9 +216,11 @@ class Store:
             if not stat.S_ISREG(facts.st_mode) or not owned(facts):
                 self._count("foreign")
                 return None
+            if mapped and facts.st_size:
+                return memoryview(mmap.mmap(descriptor, 0, access=mmap.ACCESS_READ))
             with open(descriptor, "rb", closefd=False) as file:
                 return file.read()
-        except OSError:
+        except (OSError, ValueError):
             return None
         finally:
             os.close(descriptor)
@@ -228,18 +248,20 @@ class Store:
             return []
 
     @contextlib.contextmanager
-    def _alone(self, key: Key) -> Generator[None]:
+    def alone(self, key: Key) -> Generator[None]:
         """Be the only one, of every process and thread, that makes an entry of this key.
 
-        The lock goes with the process that dies. Who waits too long, or cannot lock, goes on without: entries are then
-        made twice, never wrong.
+        An entry may be made while one of another kind is. The lock goes with the process that dies. Who waits too long,
+        or cannot lock, goes on without: entries are then made twice, never wrong.
         """
         locks = self.place / "locks"
         try:
+            if not self.access.writes:
+                raise PermissionError
             import fcntl
 
             locks.mkdir(mode=0o700, exist_ok=True)
-            descriptor = os.open(locks / key.digest[:3], os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            descriptor = os.open(locks / f"{key.kind}-{key.digest[:3]}", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
         except (OSError, ImportError):
             yield
             return

@@ -118,7 +118,7 @@ def compile(  # noqa: A001 - the public name is tilework.compile
     (context if context is not None else default_context()).prepare()
     with no_collections():
         if _is_onnx(model):
-            compiler = cast("ModelCompiler", find_variant("tilework.frontends.onnx", "compiled", "compile_model"))
+            compiler = cast("ModelCompiler", find_variant("tilework.frontends.onnx", "kept", "compile_kept"))
             return compiler(_kept(model), _checked_shapes(shapes), chosen, context)
         return compile_graph(load_graph(model, shapes), chosen, context)
 

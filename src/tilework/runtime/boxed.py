@@ -163,9 +163,9 @@ class BoxedExecutable(Executable):
         del arguments, options
         raise UsageError(1002, f"{self.name} has black boxes in it", hint="call it with arrays")
 
-    def save(self, path: Any) -> NoReturn:
+    def sections(self) -> NoReturn:
         """Refused, 1905: what a black box does is in no file."""
-        raise FileFormatError(1905, f"{self.name} has black boxes in it", where=str(path))
+        raise FileFormatError(1905, f"{self.name} has black boxes in it")
 
     @property
     def plans(self) -> tuple[Plan, ...]:

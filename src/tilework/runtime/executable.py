@@ -6,6 +6,7 @@ import math
 import os
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
@@ -14,7 +15,7 @@ from tilework.codegen.cpu.frame_layout import FrameLayout, frame_layout
 from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim, total
 from tilework.errors import CallError, CodegenError, FileFormatError, OutOfMemoryError, TileworkError
-from tilework.plan.explanation import Explanation
+from tilework.plan.explanation import Explanation, Notice
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
 from tilework.plan.steps import Step
@@ -31,7 +32,7 @@ from tilework.runtime.shapes import dim_function, shape_function
 from tilework.runtime.variants import ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
-    from tilework.runtime.sections import Parts
+    from tilework.runtime.sections import Parts, Sections
 
 HOLD_LOCK_BELOW = 20_000
 """Operations plus bytes of a call below which the interpreter's lock is kept: handing it over would take longer."""
@@ -268,19 +269,33 @@ class Executable:
             FileFormatError: 1901, the file cannot be written; 1905, the executable runs what no file can hold.
         """
         from tilework.runtime.package import save_package
-        from tilework.runtime.sections import sections_of
 
         place = expect_path("path", path)
-        if self._parts is None:
-            raise FileFormatError(1905, "it was built from a schedule, or has black boxes around it", where=str(place))
-        sections = sections_of(self._plan, self._layout, self._constants, self.explain(), self._parts)
+        try:
+            sections = self.sections()
+        except FileFormatError as error:
+            raise FileFormatError(error.code, error.message, where=str(place), hint=error.hint) from None
+        assert self._parts is not None
         save_package(place, self._plan.name, self._parts.target, sections)
+
+    def sections(self) -> Sections:
+        """What a file holds of it; constants are not copied. Raises `FileFormatError` 1905 where no file can."""
+        from tilework.runtime.sections import sections_of
+
+        if self._parts is None:
+            raise FileFormatError(1905, "it was built from a schedule, or has black boxes around it")
+        return sections_of(self._plan, self._layout, self._constants, self.explain(), self._parts)
 
     def explain(self) -> Explanation:
         """What was decided for each region, and what it cost."""
         if not isinstance(self._explanation, Explanation):
             self._explanation = self._explanation()
         return self._explanation
+
+    def note(self, notice: Notice) -> None:
+        """Add to what `explain` tells."""
+        told = self.explain()
+        self._explanation = replace(told, notices=(*told.notices, notice))
 
     @property
     def plan(self) -> Plan:

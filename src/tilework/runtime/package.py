@@ -76,8 +76,9 @@ def load(
         )
         raise _unreadable(place, f"it was written by {written}, and this is Tilework {__version__}")
     try:
-        check_runs_here(target_of(entry))
-        return executable_of(entry, owner, memory_limit)
+        target = target_of(entry)
+        check_runs_here(target)
+        return executable_of(entry, owner, target, memory_limit)
     except (KeyError, ValueError, TypeError) as problem:  # whole, but by no writer of ours
         raise _unreadable(place, f"its parts do not fit together ({problem})") from None
 

@@ -91,10 +91,10 @@ def target_of(entry: Entry) -> CpuMachine:
     return CpuMachine(about["machine"], about["triple"], "", features, 128, 16, ())
 
 
-def executable_of(entry: Entry, owner: Context, memory_limit: int | None = None) -> Executable:
-    """The executable of an entry, with another `memory_limit` where one is given. Raises `KeyError`, `ValueError` or
-    `TypeError` where its parts do not fit together; `CodegenError` 168x for objects that cannot be linked, `ParseError`
-    1419 for a plan that is none.
+def executable_of(entry: Entry, owner: Context, target: CpuMachine, memory_limit: int | None = None) -> Executable:
+    """The executable of an entry, its code made for `target`, with another `memory_limit` where one is given. Raises
+    `KeyError`, `ValueError` or `TypeError` where its parts do not fit together; `CodegenError` 168x for objects that
+    cannot be linked, `ParseError` 1419 for a plan that is none.
     """
     from tilework.runtime.executable import Executable
 
@@ -112,7 +112,7 @@ def executable_of(entry: Entry, owner: Context, memory_limit: int | None = None)
     code = owner.jit.load(objects, names, uses=[owner.pool.code, owner.native.code])
     work = None if head["work"] is None else parse_dim(head["work"])
     limit = memory_limit if memory_limit is not None else head["memory_limit"]
-    parts = Parts(objects, target_of(entry), head["driver"], tuple(head["kernels"]), work, limit)
+    parts = Parts(objects, target, head["driver"], tuple(head["kernels"]), work, limit)
     return Executable(
         plan, code, code[parts.driver], constants, owner, lambda: _explanation(json.loads(bytes(told))), work=work,
         memory_limit=parts.memory_limit, step_entries={name: code[name] for name in parts.kernels}, parts=parts,

@@ -32,12 +32,16 @@ def stats(as_json: bool) -> None:
     found = {
         "folder": str(store.place), "reads": store.access.reads, "writes": store.access.writes,
         "entries": len(every), "bytes": size, "limit": store.limit,
-        "set_aside": store.set_aside, "notice": store.access.notice,
+        "kinds": {kind: {"entries": count, "bytes": held} for kind, (count, held) in store.by_kind().items()},
+        "largest": store.largest, "set_aside": store.set_aside, "notice": store.access.notice,
     }  # fmt: skip
     if as_json:
         click.echo(json.dumps(found))
         return
     click.echo(f"{store.place}: {len(every)} entries, {in_words(size)} of {in_words(store.limit)}")
+    for kind, (count, held) in store.by_kind().items():
+        click.echo(f"  {kind or 'unreadable'}: {count}, {in_words(held)}")
+    click.echo(f"  an entry may take {in_words(store.largest)}; what would be larger is not kept")
     if store.set_aside:
         click.echo(f"{store.set_aside} damaged entries were set aside in {store.place / 'bad'}")
     if store.access.notice:

@@ -7,6 +7,7 @@ compiled at its first call.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from tilework.compiler.compile import compile_graph
 from tilework.compiler.options import CompileOptions
@@ -21,6 +22,9 @@ from tilework.runtime.executable import Executable
 from tilework.runtime.per_shape import PerShape
 from tilework.runtime.variants import ShapeVariants
 
+if TYPE_CHECKING:
+    from tilework.frontends.onnx.kept import KeptModel
+
 _ON_SIZES = frozenset({1116, 1120, 1121, 1126})
 """Faults of a model that it may not have once sizes or values are given."""
 
@@ -31,14 +35,18 @@ def compile_model(
     options: CompileOptions,
     context: Context | None,
     check: Check = "auto",
+    kept: KeptModel | None = None,
 ) -> Executable | PerShape:
-    """Compile a model. Arguments and errors as `tilework.compile`; `check` as for `import_model`."""
+    """Compile a model. Arguments and errors as `tilework.compile`; `check` as for `import_model`; `kept` is told what
+    the model consists of, and gets what is compiled for all sizes.
+    """
 
     def compile_for(exact: Mapping[str, Sequence[int]], values: Mapping[str, Array]) -> Executable:
-        graph = import_model(source, {**exact, **(shapes or {})}, check=check, values=values)
-        return compile_graph(graph, options, context, FUNCTIONS)
+        return compile_exactly(source, shapes, options, context, exact, values, check)
 
     model = load(source)
+    if kept is not None:
+        kept.learn(model.proto)
     try:
         graph = import_model(model, shapes, check=check)
     except FrontendError as error:
@@ -52,9 +60,25 @@ def compile_model(
     others = _leaves_extents_free(model, shapes or {})
     del model  # what is kept for later is what the caller gave, a path perhaps
     executable = compile_graph(graph, options, context, FUNCTIONS)
+    if kept is not None:
+        kept.keep(executable, others)
     if others:
         executable.variants = ShapeVariants(compile_for)
     return executable
+
+
+def compile_exactly(
+    source: Source,
+    shapes: Mapping[str, Sequence[int]] | None,
+    options: CompileOptions,
+    context: Context | None,
+    exact: Mapping[str, Sequence[int]],
+    values: Mapping[str, Array],
+    check: Check = "auto",
+) -> Executable:
+    """Compile a model for the shapes of a call, and for what some inputs hold. Errors as `tilework.compile`."""
+    graph = import_model(source, {**exact, **(shapes or {})}, check=check, values=values)
+    return compile_graph(graph, options, context, FUNCTIONS)
 
 
 def _leaves_extents_free(model: LoadedModel, shapes: Mapping[str, Sequence[int]]) -> bool:
