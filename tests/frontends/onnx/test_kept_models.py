@@ -540,3 +540,14 @@ def test_processes_compile_a_model_once(model: Path) -> None:
     assert all(process.returncode == 0 for process in begun)
     assert sum("compiled" in lines for lines in said) == 1
     assert len({lines[-1] for lines in said}) == 1
+
+
+def test_the_version_of_onnx_without_importing_it() -> None:
+    script = (
+        "import sys\nfrom tilework.frontends.onnx.installed import onnx_version\n"
+        "print(onnx_version(), 'onnx' in sys.modules)\n"
+        "sys.path.clear()\nprint(repr(onnx_version()))\n"
+        "sys.modules['onnx'] = None\nprint(repr(onnx_version()))\n"
+    )
+    said = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout.split()
+    assert said == [onnx.__version__, "False", "''", "''"]
