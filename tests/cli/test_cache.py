@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import click
 import numpy as np
 import pytest
 
 import tilework
 from tests.cli.conftest import Run
+from tilework.cli.commands.cache import command
 from tilework.runtime.context import Context
 
 
@@ -100,3 +102,50 @@ def test_a_folder_that_cannot_be_used_is_no_error(model: Path, monkeypatch: pyte
         tilework.compile(model, context=context)
         assert context.objects is not None
         assert context.objects.store.counts["written"] == 0
+
+
+def test_export_and_import(place: Path, model: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Context() as context:
+        tilework.compile(model, context=context)
+    count = len(run("cache", "ls", "--json").json["entries"])
+    archive = tmp_path / "a.tar"
+    told = run("cache", "export", archive, "--json").json
+    assert (told["file"], told["entries"], told["left_out"]) == (str(archive), count, 0)
+    assert f"{archive}: {count} entries, " in run("cache", "export", archive).out
+    monkeypatch.setenv("TILEWORK_CACHE_DIR", str(tmp_path / "other"))
+    found = run("cache", "import", archive, "--json").json
+    assert (found["imported"], found["already"]) == (count, 0)
+    assert run("cache", "import", archive).out == f"0 entries imported, {count} were there already\n"
+    with Context() as context:
+        tilework.compile(model, context=context)
+        assert context.objects is not None
+        assert context.objects.store.counts["misses"] == 0
+
+
+def test_archives_that_are_refused(place: Path, run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    bad = tmp_path / "bad.tar"
+    bad.write_bytes(b"x" * 600)
+    for words, code, error in (
+        (["import", bad], 3, "TW1906"),
+        (["import", tmp_path / "none.tar"], 3, "TW1906"),
+        (["export", tmp_path / "none" / "a.tar"], 1, "TW1901"),
+        (["export", tmp_path], 1, "TW1901"),
+        (["export"], 2, "TW1002"),
+        (["import"], 2, "TW1002"),
+    ):
+        done = run("cache", *words, "--json")
+        assert (done.code, done.json["error"]["code"]) == (code, error)
+    bad.chmod(0o622)
+    assert run("cache", "import", bad, "--json").json["error"]["code"] == "TW1904"
+    monkeypatch.setenv("TILEWORK_CACHE", "off")
+    assert run("cache", "export", tmp_path / "a.tar").code == 2
+    assert run("cache", "import", bad).code == 2
+
+
+def test_the_page_names_every_command_and_option(run: Run) -> None:
+    page = (Path(__file__).resolve().parents[2] / "docs" / "reference" / "command-line.md").read_text()
+    section = page.split("## tilework cache\n")[1].split("\n## ")[0]
+    for name in command.list_commands(click.Context(command)):
+        assert f"`cache {name}" in section
+        for option in (word for word in run("cache", name, "--help").out.split() if word.startswith("--")):
+            assert option in ("--json", "--help") or option in section

@@ -27,7 +27,7 @@ from tilework.errors import (
 )
 
 _NO_OUTPUT = frozenset((errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EFBIG, errno.EBADF, errno.EPIPE))
-_FILES_NOT_READ = frozenset((1902, 1903, 1904))
+_FILES_NOT_READ = frozenset((1902, 1903, 1904, 1906))
 
 
 def say(text: str) -> None:

@@ -24,12 +24,17 @@ CODES: Mapping[int, CodeInfo] = {
     ),
     1904: CodeInfo(
         "package not trusted",
-        "A `.tilework` file holds machine code, and somebody else owns it or may write it.",
+        "A `.tilework` file or an archive of the cache holds machine code, and somebody else owns it or may write it.",
         "Make it yours alone (`chown`, `chmod go-w`) if you know where it comes from; else write it again.",
     ),
     1905: CodeInfo(
         "not to be saved",
         "An executable runs something that no file can hold, such as Python functions.",
         "Compile the model where it runs.",
+    ),
+    1906: CodeInfo(
+        "archive not read",
+        "A file cannot be read as an archive of the cache: it is none, damaged, or not whole. Nothing of it was kept.",
+        "Write it again with `tilework cache export`.",
     ),
 }

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import json
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
 from tilework.cli import options
+from tilework.cli.progress import working
 from tilework.cli.sizes import bytes_of, in_words
+from tilework.cli.writing import check_folder
 from tilework.errors import UsageError
 
 if TYPE_CHECKING:
@@ -112,6 +115,42 @@ def clear(as_json: bool) -> None:
     """Remove every entry."""
     count = _store().clear()
     click.echo(json.dumps({"removed": count}) if as_json else f"removed {count} entries")
+
+
+@command.command("export")
+@click.argument("file", type=click.Path(path_type=Path))
+@options.as_json
+def export(file: Path, as_json: bool) -> None:
+    """Write every entry to FILE, an archive for another machine or a deployment."""
+    from tilework.cache.archive import export_entries
+
+    check_folder(file)
+    with working(f"writing {file}"):
+        found = export_entries(_store(), file)
+    if as_json:
+        facts = {"entries": found.entries, "bytes": found.bytes, "left_out": found.left_out}
+        click.echo(json.dumps({"file": str(file), **facts}))
+        return
+    click.echo(f"{file}: {found.entries} entries, {in_words(found.bytes)}")
+    if found.left_out:
+        click.echo(f"{found.left_out} damaged entries were left out")
+
+
+@command.command("import")
+@click.argument("file", type=click.Path(path_type=Path))
+@options.as_json
+def import_(file: Path, as_json: bool) -> None:
+    """Keep the entries of FILE, which `export` wrote. It holds machine code: it has to be yours alone."""
+    from tilework.cache.archive import import_entries
+
+    store = _store()
+    with working(f"reading {file}"):
+        found = import_entries(store, file)
+    if as_json:
+        facts = {"imported": found.imported, "already": found.already, "bytes": found.bytes}
+        click.echo(json.dumps({"file": str(file), **facts}))
+        return
+    click.echo(f"{found.imported} entries imported, {found.already} were there already")
 
 
 def _store() -> Store:
