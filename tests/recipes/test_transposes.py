@@ -5,6 +5,7 @@ and way (tiles where they lie, blocks of their own), with sizes known and unknow
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -179,6 +180,15 @@ def test_images() -> None:
 def test_rows_that_meet_in_the_cache_go_through_blocks() -> None:
     assert not blocks(scheduled(permuted((1000, 1000), (1, 0), dtypes.float32)))
     assert blocks(scheduled(permuted((1024, 1024), (1, 0), dtypes.float32)))
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64, dtypes.int8])
+def test_whole_tiles_have_no_masks(dtype: DType) -> None:
+    """Sizes that tiles do not divide cost masks and branches at the edges only."""
+    text = emit_kernel(scheduled(permuted((997, 1003), (1, 0), dtype)).program, machine("host"), numerics("default"))
+    parts = re.split(r"^\w+:$", text.ir, flags=re.MULTILINE)
+    plain = [part for part in parts if part.count("shufflevector") >= 8 and " select " not in part]
+    assert any(" store <" in part and "@llvm.masked" not in part for part in plain)
 
 
 def test_elements_stay_as_they_are() -> None:

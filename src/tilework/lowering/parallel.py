@@ -28,10 +28,21 @@ _MOVE_WORK = 16
 
 
 def work(node: Node) -> Dim:
+    """Estimated vector instructions of one run of a node and what it waits for besides, as an expression over symbols
+    and loops around it.
+    """
+    return _total(node, _MOVE_WORK)
+
+
+def instructions(node: Node) -> Dim:
     """Estimated vector instructions of one run of a node, as an expression over symbols and loops around it."""
+    return _total(node, 2)
+
+
+def _total(node: Node, move: int) -> Dim:
     if isinstance(node, Compute):
         if all(isinstance(value, Load) for value in node.values):
-            return dim(_MOVE_WORK)
+            return dim(move)
         units = 1
         for value in node.values:
             for part in walk_expression(value):
@@ -43,7 +54,7 @@ def work(node: Node) -> Dim:
         return dim(units)
     total = Dim()
     for child in children(node):
-        total = total + work(child)
+        total = total + _total(child, move)
     if isinstance(node, Loop) and node.kind != "vectorized":
         inner = {name for name in total.names() if name == node.variable}
         # A triangular nest counts with its widest row.

@@ -9,7 +9,7 @@ from __future__ import annotations
 from tilework.dims import Dim
 from tilework.loops.program import Compute, Loop, Node, children, walk
 from tilework.lowering.cells import unrolls
-from tilework.lowering.parallel import work
+from tilework.lowering.parallel import instructions
 
 MAX_INSTANCES = 256
 """Statements (unrolled) of a tile of which two versions may be made."""
@@ -54,7 +54,7 @@ def worth_two_versions(node: Node) -> bool:
     """
     if instances(node) > MAX_INSTANCES:
         return False
-    units = work(node).value
+    units = instructions(node).value
     return has_serial_loops(node) or units is None or units < instances(node) * HEAVY
 
 
