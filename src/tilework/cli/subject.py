@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -10,20 +10,19 @@ from tilework.cli import options
 from tilework.cli.parsing import Takes, input_files, random_inputs
 from tilework.errors import FrontendError
 from tilework.fast_dataclass import dataclass
+from tilework.variants import find_variant
 
 if TYPE_CHECKING:
     import numpy as np
 
     from tilework.dims import Symbol
-    from tilework.graph.graph import Graph
     from tilework.numerics import Level
-    from tilework.runtime.boxed import BoxedExecutable
     from tilework.runtime.context import Context
     from tilework.runtime.executable import Executable
     from tilework.runtime.per_shape import PerShape
     from tilework.runtime.ports import Port
 
-    Compiled: TypeAlias = "Executable | PerShape | BoxedExecutable"
+    Compiled: TypeAlias = "Executable | PerShape"
 
 PACKAGE_SUFFIX = ".tilework"
 """How the name of a package ends."""
@@ -47,60 +46,56 @@ class Declared:
     symbols: Sequence[Symbol] = ()
 
 
-@dataclass(frozen=True)
-class Subject:
-    """How the model becomes an executable (`make`), and what it takes, where that is known before."""
-
-    make: Callable[[Context], Compiled]
-    takes: Takes | None
-
-
-def packaged(model: Path, memory_limit: int | None = None) -> Subject:
-    """A package: what it takes is known once it is loaded."""
-    from tilework.runtime.package import load
-
-    return Subject(lambda context: load(model, context=context, memory_limit=memory_limit), None)
+def import_for(package: bool) -> None:
+    """Import what opens a model, so that no clock measures that."""
+    find_variant("tilework.runtime", "package", "load")
+    if not package:
+        find_variant("tilework.frontends", "compile", "compile")
+        find_variant("tilework.frontends.onnx", "kept", "compile_kept")
 
 
-def source(
-    model: Path, fixed: Mapping[str, tuple[int, ...]], numerics: Level, machine: str | None,
-    memory_limit: int | None = None,
-) -> Subject:  # fmt: skip
-    """An ONNX file, read. One that is compiled for the values or shapes of each call is read when it is compiled."""
-    from tilework.compiler.compile import compile_graph
-    from tilework.frontends.compile import black_boxes
+def opened(
+    model: Path, fixed: Mapping[str, tuple[int, ...]], numerics: Level, machine: str | None, memory_limit: int | None,
+    context: Context,
+) -> Compiled:  # fmt: skip
+    """The executable: a package loaded, an ONNX file compiled (or found as it was compiled before)."""
+    if is_package(model):
+        from tilework.runtime.package import load
+
+        return load(model, context=context, memory_limit=memory_limit)
     from tilework.frontends.compile import compile as compile_model
-    from tilework.frontends.compile import options as compile_options
 
-    chosen = compile_options(numerics, machine, memory_limit=memory_limit)
-    graph = _graph(model, fixed)
-    if graph is not None:
-        return Subject(lambda context: compile_graph(graph, chosen, context, black_boxes(graph)), graph)
-    return Subject(
-        lambda context: compile_model(
-            model, shapes=fixed, numerics=numerics, machine=machine, memory_limit=memory_limit, context=context
-        ),
-        None,
+    return compile_model(
+        model, shapes=fixed, numerics=numerics, machine=machine, memory_limit=memory_limit, context=context
     )
-
-
-def _graph(model: Path, fixed: Mapping[str, tuple[int, ...]]) -> Graph | None:
-    """The graph of a model; None where it depends on what a call brings. Raises `FrontendError`."""
-    from tilework.frontends.compile import load_graph
-
-    try:
-        return load_graph(model, fixed)
-    except FrontendError as error:
-        if not error.decided_by:
-            raise
-        return None
 
 
 def takes_of(executable: Compiled) -> Takes:
     """What an executable takes."""
+    from tilework.runtime.boxed import BoxedExecutable
     from tilework.runtime.executable import Executable
 
-    return Declared(executable.inputs, executable.plan.symbols if isinstance(executable, Executable) else ())
+    plans = executable.plans if isinstance(executable, BoxedExecutable) else ()
+    if isinstance(executable, Executable) and not isinstance(executable, BoxedExecutable):
+        plans = (executable.plan,)
+    return Declared(executable.inputs, plans[0].symbols if plans else ())
+
+
+def declared(
+    model: Path, fixed: Mapping[str, tuple[int, ...]], numerics: Level, machine: str | None
+) -> Takes:  # fmt: skip
+    """What a model takes, nothing of it being compiled where that can be avoided."""
+    from tilework.frontends.compile import load_graph
+    from tilework.runtime.context import Context
+
+    if not is_package(model):
+        try:
+            return load_graph(model, fixed)
+        except FrontendError as error:  # what it computes may depend on what a call brings
+            if not error.decided_by:
+                raise
+    with Context() as context:
+        return takes_of(opened(model, fixed, numerics, machine, None, context))
 
 
 def arguments(

@@ -14,13 +14,11 @@ from tilework.cli.parsing import input_paths, shapes
 from tilework.cli.peers import ONNX_OPTION, chosen, end_with, file_for_peers
 from tilework.cli.progress import working
 from tilework.cli.sizes import in_words
-from tilework.cli.subject import arguments, is_package, packaged, refuse_compiling_options, source, takes_of
+from tilework.cli.subject import arguments, declared, is_package, refuse_compiling_options
 from tilework.errors import UsageError
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-
-    import numpy as np
 
     from tilework.numerics import Level
     from tilework.peers.comparison import Comparison, Ran
@@ -70,7 +68,7 @@ def command(
         from tilework.runtime.processors import thread_count
 
         count = thread_count(threads)
-        arrays, random = _arguments(model, given_shapes, numerics, machine, paths, seed)
+        arrays, random = arguments(declared(model, given_shapes, numerics, machine), paths, seed)
         task = Task(str(model), arrays, count, given_shapes, numerics, machine, is_package(model))
         found = compare_engines(task, peers, rounds=rounds, onnx=theirs, tell=tell)
     if as_json:
@@ -78,20 +76,6 @@ def command(
     else:
         _print(found, random, seed, count)
     end_with(found.checked, random, asked=against is not None)
-
-
-def _arguments(
-    model: Path, fixed: Mapping[str, tuple[int, ...]], numerics: Level, machine: str | None,
-    paths: Sequence[tuple[str, ...]], seed: int,
-) -> tuple[dict[str, np.ndarray[Any, Any]], list[str]]:  # fmt: skip
-    """The arguments of every call; nothing of the model is kept in this process."""
-    subject = packaged(model) if is_package(model) else source(model, fixed, numerics, machine)
-    if subject.takes is not None:
-        return arguments(subject.takes, paths, seed)
-    from tilework.runtime.context import Context
-
-    with Context() as context:
-        return arguments(takes_of(subject.make(context)), paths, seed)
 
 
 def _print(found: Comparison, random: Sequence[str], seed: int, threads: int) -> None:

@@ -15,7 +15,7 @@ from tilework.cli.parsing import input_paths, shapes
 from tilework.cli.peers import ONNX_OPTION, chosen, end_with, file_for_peers
 from tilework.cli.progress import working
 from tilework.cli.sizes import bytes_of
-from tilework.cli.subject import arguments, is_package, packaged, refuse_compiling_options, source, takes_of
+from tilework.cli.subject import arguments, import_for, is_package, opened, refuse_compiling_options, takes_of
 from tilework.cli.writing import check_folder, save_arrays, summary
 from tilework.graph.types import OpaqueType
 
@@ -60,22 +60,21 @@ def command(
         refuse_compiling_options(model)
     peers = chosen(check, "--check") if check is not None else ()
     theirs = file_for_peers(model, onnx, peers)
-    with working(f"reading {model}"):
+    with working("starting"):
         from tilework.peers.check import check_outputs
         from tilework.peers.engine import Task
         from tilework.runtime.context import Context, ContextOptions  # pulls in LLVM; `--help` should not wait for it
 
         settings = ContextOptions(threads=threads)
-        subject = packaged(model, limit) if package else source(model, given_shapes, numerics, machine, limit)
-        prepared = arguments(subject.takes, paths, seed) if subject.takes is not None else None
-    making = ("load", "loading") if package else ("compile", "compiling")
+        import_for(package)
+    verb, doing = ("load", "loading") if package else ("compile", "compiling")
     others: list[Checked] = []
     with Context(settings) as context:
         start = time.perf_counter()
-        with working(f"{making[1]} {model}"):
-            executable = subject.make(context)
+        with working(f"{doing} {model}"):
+            executable = opened(model, given_shapes, numerics, machine, limit, context)
         compiled = time.perf_counter()
-        arrays, random = prepared or arguments(takes_of(executable), paths, seed)
+        arrays, random = arguments(takes_of(executable), paths, seed)
         given = tuple(arrays.values())
         called = time.perf_counter()
         with working(f"running {model}"):
@@ -84,7 +83,7 @@ def command(
             executable(*given)
             again = time.perf_counter()
         times = {
-            f"{making[0]}_ms": (compiled - start) * 1e3, "first_call_ms": (first - called) * 1e3,
+            f"{verb}_ms": (compiled - start) * 1e3, "first_call_ms": (first - called) * 1e3,
             "second_call_ms": (again - first) * 1e3,
         }  # fmt: skip
         named = dict(zip((output.name for output in executable.outputs), results, strict=True))

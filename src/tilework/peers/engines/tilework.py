@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from tilework import environment
 from tilework.peers.engine import Engine, Opened, Task
 from tilework.variants import find_variant
 from tilework.version import __version__
@@ -16,11 +17,13 @@ def _load(task: Task) -> str:
     find_variant("tilework.runtime", "package", "load")
     if not task.package:
         find_variant("tilework.frontends", "compile", "compile")
-        find_variant("tilework.frontends.onnx", "compiled", "compile_model")
-        with contextlib.suppress(ModuleNotFoundError):  # which is told when the model is opened
-            import onnx
+        find_variant("tilework.frontends.onnx", "kept", "compile_kept")
+        if environment.read(environment.CACHE) is False:  # else it may not be needed, and would take memory
+            find_variant("tilework.frontends.onnx", "compiled", "compile_model")
+            with contextlib.suppress(ModuleNotFoundError):  # which is told when the model is opened
+                import onnx
 
-            _ = onnx
+                _ = onnx
     return __version__
 
 
