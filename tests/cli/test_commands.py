@@ -104,6 +104,44 @@ def test_packages_that_cannot_be_written_or_read(run: Run, model: Path, tmp_path
     assert "TW1903" in done.err
 
 
+@pytest.mark.parametrize("name", ["host", "aarch64"])
+def test_object_code_goes_to_files_and_pipes(run: Run, model: Path, tmp_path: Path, name: str) -> None:
+    file = tmp_path / "m.o"
+    told = run("compile", model, "--emit", "object", "--machine", name, "-o", file, "--json").json
+    content = file.read_bytes()
+    assert told == {"file": str(file), "bytes": len(content)}
+    assert content[:4] == b"\x7fELF"
+    piped = subprocess.run(
+        [sys.executable, "-m", "tilework", "compile", str(model), "--emit", "object", "--machine", name],
+        capture_output=True, check=True, timeout=60,
+    )  # fmt: skip
+    assert (piped.stdout, piped.stderr) == (content, b"")
+
+
+def test_object_code_is_for_no_reader(run: Run, model: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    done = run("compile", model, "--emit", "object", "--json")
+    assert (done.code, done.json["error"]["where"]) == (2, "--emit")
+    reading, writing = os.openpty()
+    refused = command("compile", model, "--emit", "object", stdout=writing)
+    os.close(writing)
+    os.close(reading)
+    assert refused.returncode == 2
+    assert "not for a terminal" in refused.stderr
+    assert "-o FILE.o" in refused.stderr
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_every_stage_goes_to_a_file(run: Run, model: Path, tmp_path: Path, stage: str) -> None:
+    file = tmp_path / "stage.txt"
+    printed = run("compile", model, "--emit", stage).out
+    done = run("compile", model, "--emit", stage, "-o", file)
+    assert (done.code, done.err) == (0, "")
+    assert file.read_text() == printed
+    assert str(file) in done.out
+    assert run("compile", model, "--emit", stage, "-o", tmp_path / "none" / "x").code == 1
+    assert run("compile", model, "--emit", stage, "-o", "/dev/full").code == 1
+
+
 # -- explain -----------------------------------------------------------------------------------------------------------
 def test_explain_tells_of_every_region(run: Run, model: Path) -> None:
     done = run("explain", model, "--numerics", "strict", "--shape", "a=4x3")
@@ -115,17 +153,55 @@ def test_explain_tells_of_every_region(run: Run, model: Path) -> None:
     assert found["regions"][0]["operators"] == ["add"]
     assert "loops" not in found["regions"][0]
     assert found["stages_ms"]["kernels"] > 0
+    assert found["sizes"] == {"N": 1}
+    row = found["regions"][0]
+    assert (row["flops_here"], row["bytes_here"], row["bound"], row["measured_ms"]) == (3, 36, "L1", None)
+    assert row["predicted_ms"] > 0
+    assert "\n      predicted " in run("explain", model).out
 
 
-def test_explain_shows_one_region_in_full(run: Run, model: Path) -> None:
-    done = run("explain", model, "--region", "0")
-    assert "trace:" in done.out
-    assert run("explain", model, "--region", "0", "--json").json["regions"][0]["loops"] in done.out
-    for number in ("1", "-1"):
-        refused = run("explain", model, "--region", number, "--json")
-        assert (refused.code, refused.json["error"]["where"]) == (2, "--region")
-        assert "there is one region, number 0" in refused.err
-    assert run("explain", model, "--region", "x").code == 2
+def test_explain_times_regions(run: Run, model: Path, tmp_path: Path, saved: Any) -> None:
+    given = f"--input=a={saved('a.npy', np.ones((50, 3), np.float32))}"
+    found = run("explain", model, "--time", given, "--threads", "1", "--json").json
+    assert (found["sizes"], found["threads"], found["random_inputs"]) == ({"N": 50}, 1, ["b"])
+    assert found["regions"][0]["measured_ms"] > 0
+    assert found["regions"][0]["flops_here"] == 150
+    done = run("explain", model, "--time", "--region", "0", given)
+    assert "times are for N = 50, " in done.out
+    assert "; measured " in done.out
+    file = tmp_path / "m.tilework"
+    assert run("compile", model, "-o", file).code == 0
+    assert "measured" in run("explain", file, "--time", given).out
+    assert "measured" not in run("explain", file).out
+    assert run("explain", file, "--json").json["regions"][0]["operators"] == ["add"]
+    assert run("explain", file, "--region", "0", "--json").json["regions"][0]["loops"] is None
+    assert "TW1002" in run("explain", file, "--shape", "a=1x3").err
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "text"),
+    [
+        (["--threads", "1"], 2, "--time"),
+        (["--input", "a=x.npy"], 2, "--time"),
+        (["--seed", "1"], 2, "--time"),
+        (["--time", "--threads", "0"], 2, "TW1002"),
+        (["--time", "--seed", "-1"], 2, "TW1002"),
+        (["--time", "--input", "c=x.npy"], 2, "TW1001"),
+        (["--time", "--machine", "aarch64"], 4, "TW1764"),
+    ],
+)
+def test_explain_refuses(run: Run, model: Path, words: list[str], code: int, text: str) -> None:
+    done = run("explain", model, *words, "--json")
+    assert (done.code, done.json["error"]["code"][:2]) == (code, "TW")
+    assert text in done.err
+
+
+def test_explain_tells_of_black_boxes(run: Run, make_model: MakeModel) -> None:
+    path = make_model("StringNormalizer", {"a": (2,)}, dtype="STRING")
+    (box,) = run("explain", path, "--json").json["black_boxes"]
+    assert box["operator"] == "StringNormalizer"
+    assert box["reason"]
+    assert "black box StringNormalizer at " in run("explain", path).out
 
 
 # -- errors ------------------------------------------------------------------------------------------------------------

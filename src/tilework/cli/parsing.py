@@ -103,6 +103,25 @@ def _as_stored(array: Array, kind: TensorType) -> Array:
     return array.view(kind.dtype.numpy) if array.dtype.itemsize == kind.dtype.itemsize else array
 
 
+def sizes_of(graph: Takes, given: Mapping[str, Array]) -> dict[str, int]:
+    """The size of each free dimension of the inputs: what a given array says, else 1, or the least the model allows."""
+    values = {name: max(1, int(low)) for name, (low, _) in symbol_bounds(graph.symbols).items()}
+    for symbol in graph.symbols:
+        values[symbol.name] = -(-values[symbol.name] // symbol.multiple) * symbol.multiple
+    measured = {symbol.name for symbol in graph.symbols if symbol.measured}
+    for value in graph.inputs:
+        for name in (name for extent in _extents(value) for name in extent.names()):
+            values.setdefault(name, 1)  # what an executable that compiles for each call says of no symbol
+        array = given.get(value.name)
+        if array is None:
+            continue
+        for extent, actual in zip(_extents(value), array.shape, strict=False):
+            for name in extent.names():
+                if extent == dim(name):
+                    values[name] = actual
+    return {name: value for name, value in values.items() if name not in measured}
+
+
 def random_inputs(graph: Takes, given: Mapping[str, Array], seed: int) -> dict[str, Array]:
     """The given inputs, and random ones for the rest: free dimensions that no given input fixes are 1.
 
@@ -110,19 +129,7 @@ def random_inputs(graph: Takes, given: Mapping[str, Array], seed: int) -> dict[s
     `UsageError` 1002 where these sizes make a shape negative, `OutOfMemoryError` 1710 where there is no memory.
     """
     rng = np.random.default_rng(seed)
-    values = {name: max(1, int(low)) for name, (low, _) in symbol_bounds(graph.symbols).items()}
-    for symbol in graph.symbols:
-        values[symbol.name] = -(-values[symbol.name] // symbol.multiple) * symbol.multiple
-    for value in graph.inputs:
-        for name in (name for extent in _extents(value) for name in extent.names()):
-            values.setdefault(name, 1)  # what an executable that compiles for each call says of no symbol
-        array = given.get(value.name)
-        if array is None or not isinstance(value.type, TensorType):
-            continue
-        for extent, actual in zip(value.type.shape, array.shape, strict=False):
-            for name in extent.names():
-                if extent == dim(name):
-                    values[name] = actual
+    values = sizes_of(graph, given)
     found: dict[str, Array] = {}
     for value in graph.inputs:
         if value.name in given:

@@ -37,6 +37,19 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
         raise FileFormatError(1901, f"{path} cannot be written: {error.strerror}", where=str(path)) from None
 
 
+def save_bytes(path: Path, content: bytes) -> None:
+    """Write a file, whole or not at all, as `save_arrays` does. Raises `FileFormatError` 1901."""
+    try:
+        if path.exists() and not path.is_file():
+            with path.open("wb") as file:
+                file.write(content)
+            return
+        with replacing(path.resolve(), 0o666) as file:
+            file.write(content)
+    except OSError as error:
+        raise FileFormatError(1901, f"{path} cannot be written: {error.strerror}", where=str(path)) from None
+
+
 class _Stream:
     """A device or pipe, whose position means nothing: without `tell`, the archive counts for itself."""
 
