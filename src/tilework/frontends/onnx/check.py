@@ -238,15 +238,19 @@ def sorted_nodes(graph_nodes: Iterable[NodeProto]) -> list[NodeProto] | Fault:
 
 
 def _reads(node: NodeProto) -> Iterator[str]:
-    """Names that a node reads, those read inside its subgraphs included."""
-    left: list[tuple[NodeProto, int]] = [(node, 0)]
+    """Names that a node reads from around it, those read inside its subgraphs included.
+
+    What a subgraph defines hides what has its name outside, and may well be called as the node's own results are.
+    """
+    left: list[tuple[NodeProto, frozenset[str], int]] = [(node, frozenset(), 0)]
     while left:
-        current, depth = left.pop()
-        yield from (name for name in current.input if name)
+        current, hidden, depth = left.pop()
+        yield from (name for name in current.input if name and name not in hidden)
         if depth < DEEPEST:
             for graph in _subgraphs(current):
-                left.extend((inner, depth + 1) for inner in graph.node)
-                yield from (output.name for output in graph.output)
+                inside = hidden | _defined(graph)
+                left.extend((inner, inside, depth + 1) for inner in graph.node)
+                yield from (output.name for output in graph.output if output.name not in inside)
 
 
 # -- one node against its schema ---------------------------------------------------------------------------------------
