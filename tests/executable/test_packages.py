@@ -238,6 +238,20 @@ def test_a_file_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.Monke
     assert list(tmp_path.iterdir()) == []
 
 
+def test_devices_are_written_to_and_links_stay(tmp_path: Path) -> None:
+    source, (x, _) = mlp()
+    found = tilework.compile(source)
+    assert isinstance(found, tilework.Executable)
+    device = Path(os.devnull).stat().st_rdev
+    found.save(os.devnull)
+    assert Path(os.devnull).stat().st_rdev == device
+    (tmp_path / "link").symlink_to("file")
+    found.save(tmp_path / "link")
+    assert (tmp_path / "link").is_symlink()
+    np.testing.assert_array_equal(tilework.load(tmp_path / "file")(x)[0], found(x)[0])
+    assert code(lambda: found.save(tmp_path)) == 1901
+
+
 def test_what_cannot_be_saved(tmp_path: Path) -> None:
     graph = helper.make_graph(
         [helper.make_node("StringNormalizer", ["s"], ["t"])], "g",

@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import BinaryIO, cast
 
 from tilework.cache.entry import DamagedError, Entry, decoded
-from tilework.cache.files import replacing
+from tilework.cache.files import writing
 from tilework.cache.folder import owned
 from tilework.cache.store import Store
 from tilework.errors import FileFormatError, UsageError
@@ -51,7 +51,7 @@ class Imported:
 
 
 def export_entries(store: Store, path: Path) -> Exported:
-    """Write every entry to an archive, whole or not at all.
+    """Write every entry to an archive, whole or not at all; where the path is a link, to the file it points to.
 
     Raises `FileFormatError` 1901 where the archive cannot be written, `UsageError` 1002 for a folder that cannot be
     read.
@@ -62,7 +62,7 @@ def export_entries(store: Store, path: Path) -> Exported:
         raise FileFormatError(1901, f"{path} cannot be written: it is no file", where=str(path))
     entries, size, left_out = 0, 0, 0
     try:
-        with replacing(path.resolve()) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
+        with writing(path) as file, tarfile.open(fileobj=file, mode="w", format=tarfile.PAX_FORMAT) as tar:
             for kept in store.entries():
                 try:
                     entry = store.read(kept.path)

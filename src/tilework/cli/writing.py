@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 import zipfile
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +11,7 @@ from typing import Any, BinaryIO, cast
 
 import numpy as np
 
-from tilework.cache.files import replacing
+from tilework.cache.files import writing
 from tilework.errors import FileFormatError
 
 
@@ -24,15 +26,12 @@ def check_folder(path: Path) -> None:
 def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
     """Write an .npz file with these arrays by name; nobody ever sees a part of it. Raises `FileFormatError` 1901.
 
-    A device or pipe is written to directly; a link stays and what it points to is written.
+    What is no file, and links: as `tilework.cache.files.writing` does.
     """
     try:
-        if path.exists() and not path.is_file():
-            with path.open("wb") as file:
-                _write(cast("BinaryIO", _Stream(file)), arrays)
-            return
-        with replacing(path.resolve(), 0o666) as file:
-            _write(file, arrays)
+        with writing(path, 0o666) as file:
+            plain = stat.S_ISREG(os.fstat(file.fileno()).st_mode)
+            _write(file if plain else cast("BinaryIO", _Stream(file)), arrays)
     except OSError as error:
         raise FileFormatError(1901, f"{path} cannot be written: {error.strerror}", where=str(path)) from None
 

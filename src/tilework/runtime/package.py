@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from tilework.cache.entry import DamagedError, Entry, decoded
-from tilework.cache.files import replacing
+from tilework.cache.files import writing
 from tilework.cache.folder import owned
 from tilework.cache.keys import Key
 from tilework.errors import FileFormatError
@@ -33,10 +33,13 @@ KIND = "package"
 
 
 def save_package(path: Path, model: str, target: CpuMachine, sections: Sections) -> None:
-    """Write a package, whole or not at all, section by section. Raises `FileFormatError` 1901."""
+    """Write a package, whole or not at all, section by section. Raises `FileFormatError` 1901.
+
+    What is no file, and links: as `tilework.cache.files.writing` does.
+    """
     about = {"layout": LAYOUT, "tilework": __version__, "model": model, **about_target(target)}
     try:
-        with replacing(path) as file:
+        with writing(path) as file:
             Entry(Key(KIND, tuple(sorted(about.items()))), sections).write(file)
     except OSError as problem:
         raise FileFormatError(1901, f"{path} cannot be written: {problem.strerror}", where=str(path)) from None
