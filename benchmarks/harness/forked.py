@@ -19,8 +19,10 @@ import sys
 import tempfile
 import time
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from random import Random
+from types import FrameType
 from typing import Any
 
 import numpy as np
@@ -32,7 +34,9 @@ SECONDS = 10
 WAIT = 120.0
 """Seconds after which a child that takes no processor time hangs, too."""
 INTERRUPTED_AFTER = 4.0
-"""When a child whose model runs is interrupted, as a user would: loops may ask for 2^62 trips."""
+"""Seconds after which a child whose model runs is interrupted, as a user would: loops may ask for 2^62 trips."""
+RUNS_AT_LEAST = 0.5
+"""Seconds that a model has run before that, however long it took to compile it."""
 MEMORY = 16 << 30
 """Addresses that a child may have, in bytes."""
 CHECKED = 0.02
@@ -74,13 +78,30 @@ def attempt(content: bytes, random: np.random.Generator, say: Any) -> str:
         given = [_argument(port.type, random) for port in executable.inputs]
         if any(array is None for array in given):
             return "compiled"
-        say("runs")
-        try:
-            executable(*given)
-        except KeyboardInterrupt:
-            return "interrupted"
+        return run(lambda: executable(*given), lambda: say("runs"))
     except TileworkError as error:
         return f"TW{error.code}"
+
+
+def run(call: Callable[[], object], say: Callable[[], None]) -> str:
+    """Whether a call ran, or was interrupted once that was said. A call that takes no interrupt does not return; an
+    interrupt that comes when the call is over is none of its faults, and nothing comes of it.
+    """
+    waiting = True
+
+    def take(_number: int, _frame: FrameType | None) -> None:
+        if waiting:
+            raise KeyboardInterrupt
+
+    signal.signal(signal.SIGINT, take)
+    try:
+        say()
+        call()
+        waiting = False
+    except KeyboardInterrupt:
+        return "interrupted"
+    finally:
+        waiting = False
     return "ran"
 
 
@@ -139,7 +160,8 @@ def one(content: bytes, number: int) -> dict[str, Any]:
             os.dup2(said.fileno(), 2)
             child(content, number, write)
         os.close(write)
-        told, interrupted = b"", False
+        told, since = b"", float("inf")
+        interrupted = False
         while True:
             ready, _, _ = select.select([read], [], [], 0.2)
             if ready:
@@ -151,7 +173,10 @@ def one(content: bytes, number: int) -> dict[str, Any]:
             if waited > WAIT:
                 os.kill(process, signal.SIGKILL)
                 break
-            if waited > INTERRUPTED_AFTER and not interrupted and told == b"runs\n":
+            if told == b"runs\n":
+                since = min(since, waited)
+            ripe = waited > max(INTERRUPTED_AFTER, since + RUNS_AT_LEAST)
+            if ripe and told == b"runs\n" and not interrupted:
                 os.kill(process, signal.SIGINT)
                 interrupted = True
         os.close(read)
