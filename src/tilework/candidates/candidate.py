@@ -2,18 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Literal, Protocol
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from tilework.candidates.region import Region
 from tilework.dims import ZERO, Dim
 from tilework.dtypes import DType
-from tilework.fast_dataclass import dataclass
+from tilework.fast_dataclass import dataclass, field
 from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Level, Numerics
 from tilework.schedule.schedule import Schedule
 
 if TYPE_CHECKING:
+    import numpy as np
+
     from tilework.layout import Layout
 
 
@@ -23,6 +25,16 @@ class Cost:
 
     nanoseconds: float
     origin: Literal["measured", "predicted"]
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What a kernel reads in place of a constant: computed from it once, while compiling. `name` says what, for names
+    of constants.
+    """
+
+    name: str
+    compute: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +56,8 @@ class Candidate:
     cost: Cost | None = None
     streaming: frozenset[str] = frozenset()
     """Results so large that their stores should go past the caches."""
+    prepared: Mapping[str, Prepared] = field(default_factory=dict[str, Prepared])
+    """Arguments, by name, that are made from the region's constants."""
     note: str = ""
     """Why it is as it is, for `explain`."""
 

@@ -42,15 +42,19 @@ class RegionKernel:
     kernel: KernelText
 
     def packed(self, graph: Graph) -> dict[str, Constant]:
-        """The constants that the kernel wants in another layout, packed, by the name of the region's input."""
+        """The constants that the kernel wants otherwise, prepared and packed, by the name of the region's input."""
         arguments = tuple(argument.buffer.name for argument in self.program.arguments)
         wanted = argument_layouts(self.schedule.trace, arguments)
         found: dict[str, Constant] = {}
         for value, argument in zip(self.region.inputs, arguments, strict=False):
-            layouts = wanted.get(argument, ())
-            if layouts:
-                name = f"{value.name} as {', then '.join(map(str, layouts))}"
-                found[value.name] = Constant(name, packed(graph.constant_arrays[value.name], layouts))
+            layouts, prepared = wanted.get(argument, ()), self.candidate.prepared.get(argument)
+            if not layouts and prepared is None:
+                continue
+            array = graph.constant_arrays[value.name]
+            steps = list(map(str, layouts))
+            if prepared is not None:
+                array, steps = prepared.compute(array), [prepared.name, *steps]
+            found[value.name] = Constant(f"{value.name} as {', then '.join(steps)}", packed(array, layouts))
         return found
 
     @property

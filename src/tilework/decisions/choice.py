@@ -10,7 +10,7 @@ from tilework.machine.cpu import CpuMachine
 from tilework.numerics import Numerics
 from tilework.variants import find_variant
 
-ORDER = ("online_attention", "vector_nest", "plain_nest")
+ORDER = ("online_attention", "winograd", "vector_nest", "plain_nest")
 """Recipes from the most to the least specialised."""
 
 

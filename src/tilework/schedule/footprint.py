@@ -259,18 +259,34 @@ def written_whole(program: LoopProgram, buffer: str, reader: Node) -> bool:
     for writer in statements(life):
         if order[id(writer)] > order[id(reader)]:
             break
-        for target in writer.targets:
-            if target.buffer != buffer or (writer.reducer is not None and writer.init is None):
-                continue
-            loops = [n for n in path(life, writer) if isinstance(n, Loop)]
-            own = {n.variable: n.extent for n in loops if id(n) not in around}
-            if set(own) & set(writer.reduction) and any(
-                own[v].value in (None, 0) for v in own if v in writer.reduction
-            ):
-                continue
-            if _covers(target.index, program.buffers[buffer].shape, own, writer):
-                return True
+        places = [target.index for target in writer.targets if target.buffer == buffer]
+        if not places or (writer.reducer is not None and writer.init is None):
+            continue
+        loops = [n for n in path(life, writer) if isinstance(n, Loop)]
+        own = {n.variable: n.extent for n in loops if id(n) not in around}
+        if any(own[v].value in (None, 0) for v in own if v in writer.reduction):
+            continue
+        index, beside = _all_places(places)
+        if _covers(index, program.buffers[buffer].shape, {**own, **beside}, writer):
+            return True
     return False
+
+
+def _all_places(places: Sequence[tuple[Dim, ...]]) -> tuple[tuple[Dim, ...], dict[str, Dim]]:
+    """One index for several that are a box of constants apart, with a variable for each of its sides; else the first.
+
+    A statement that writes a[2 i] and a[2 i + 1] writes a[2 i + s] for s < 2.
+    """
+    first = places[0]
+    base = tuple(entry - entry.constant for entry in first)
+    corners = {tuple(entry.constant for entry in place) for place in places}
+    sides = [sorted({corner[d] for corner in corners}) for d in range(len(first))]
+    alike = all(tuple(entry - entry.constant for entry in place) == base for place in places)
+    dense = all(side == list(range(len(side))) for side in sides)
+    if len(places) == 1 or not alike or not dense or len(corners) != math.prod(map(len, sides)):
+        return first, {}
+    beside = {f"side {d}": dim(len(side)) for d, side in enumerate(sides) if len(side) > 1}
+    return tuple(e + f"side {d}" if f"side {d}" in beside else e for d, e in enumerate(base)), beside
 
 
 def _covers(index: Sequence[Dim], shape: Sequence[Dim], own: Mapping[str, Dim], writer: Compute) -> bool:

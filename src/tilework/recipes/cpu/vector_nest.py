@@ -176,7 +176,7 @@ def threads(schedule: Schedule, statement: str) -> Schedule:
         around = list(dropwhile(lambda loop: loop.extent == 1, found))
         if not around or around[0].extent == 0 or around[0].kind != "serial" or not _independent(schedule, around[0]):
             return schedule
-        if any(loop.extent != 1 for loop in around[1:]) and _least(around[0].extent) < ENOUGH:
+        if any(loop.extent != 1 for loop in around[1:]) and least(around[0].extent) < ENOUGH:
             # a loop of one iteration on the way is taken along
             inner = around[1]
             if inner.kind == "serial" and inner.extent.value is not None and _independent(schedule, inner):
@@ -187,7 +187,7 @@ def threads(schedule: Schedule, statement: str) -> Schedule:
         return schedule.parallel(around[0].variable)
 
 
-def _least(extent: Dim) -> int:
+def least(extent: Dim) -> int:
     """Iterations where every free extent is 1: a free batch is often that."""
     least = extent.substitute(dict.fromkeys(extent.names(), 1)).value
     return 1 if least is None else least
