@@ -99,6 +99,11 @@ def test_assume() -> None:
     given = [tensor(F32, "n", "m")]
     rooms = found.requirements(given, {"shape": (dim("k"), dim("m")), "at_least_zero": (dim("m") - 2,)})
     assert set(rooms) == {dim("k") - dim("n"), dim("n") - dim("k"), dim("m") - 2}
+    either: dict[str, Any] = {"shape": (dim("n"), dim("m")), "one_or_equal": (dim("n"), dim("k"))}
+    for n, k, holds in ((1, 5, True), (4, 4, True), (0, 0, True), (0, 2, False), (3, 2, False), (2, 3, False)):
+        rooms = found.requirements(given, either)
+        assert all(room.evaluate({"n": n, "k": k, "m": 1}) >= 0 for room in rooms) == holds
+    assert {found.sentence(room, either) for room in rooms} == {"n = 1, or n = k"}
     assert found.infer(given, {"shape": (dim("k"), dim("m"))}) == (tensor(F32, "k", "m"),)
     with pytest.raises(RunError):
         found.reference([x], {"shape": (2, 4)}, [tensor(F32, 2, 4)])
@@ -109,6 +114,7 @@ def test_assume_faults() -> None:
     assert faults("assume", [tensor(F32, "N")], shape=(dim("N") + 1,)) == [1223]
     assert faults("assume", [tensor(F32, 2, 3)], shape=(6,)) == [1223]
     assert faults("assume", [tensor(F32, 2)], shape=(2,), other=1) == [1224]
+    assert faults("assume", [tensor(F32, 2)], shape=(2,), one_or_equal=(2,)) == [1225]
     assert operator("assume").view
 
 

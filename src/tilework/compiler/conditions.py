@@ -68,6 +68,9 @@ def _where(node: Node) -> str:
 
 def _sentence(node: Node, needed: Dim, asked: Sequence[Dim]) -> str:
     """What a node needs, without differences: what is asked for both ways is an equality."""
+    own = operator(node.operator).sentence(needed, node.attributes)
+    if own:
+        return f"{_where(node)} needs {own}"
     positive = Dim(tuple(term for term in needed.terms if term[1] > 0), max(needed.constant, 0))
     negative = positive - needed
     return f"{_where(node)} needs {positive} {'=' if -needed in asked else '>='} {negative}"

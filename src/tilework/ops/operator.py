@@ -120,6 +120,10 @@ class Operator(ABC):
         """
         return ()
 
+    def sentence(self, needed: Dim, attributes: Mapping[str, Attribute]) -> str:
+        """What one of the requirements says, for people; empty where the dim itself says it."""
+        return ""
+
     @abstractmethod
     def define(
         self,

@@ -36,6 +36,8 @@ class Emitter:
         self.drawn = 0
         """In the outermost graph: a random key that is new at every call, and how many nodes use it (`random_keys`)."""
         self.made: dict[int, tuple[Operand, Value]] = {}
+        self.joined: dict[Dim, frozenset[Dim]] = {}
+        """Measured extents that others broadcast to (`broadcasting`), and these others."""
         self.measures: list[str] = []
         """Symbols that are measured in this graph, not in one around or inside it."""
 
@@ -45,6 +47,10 @@ class Emitter:
         found.location = self.location
         found.around = self
         return found
+
+    def joints(self) -> dict[Dim, frozenset[Dim]]:
+        """What `joined` of this emitter and those around it holds."""
+        return self.joined if self.around is None else {**self.around.joints(), **self.joined}
 
     def inputs_behind(self, values: Sequence[Value]) -> list[str]:
         """Names of the model's inputs that some values are computed from."""

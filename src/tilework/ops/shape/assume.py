@@ -20,8 +20,9 @@ from tilework.ops.shape._base import Movement, dims_of, undecided
 class Assume(Movement):
     """The operand under a type whose extents are other expressions of the same numbers.
 
-    What cannot be proved is checked before it runs: every extent of `shape` equals the operand's, and every dim of
-    `at_least_zero` (none where left out) is not negative. Extents that never are equal are refused.
+    What cannot be proved is checked before it runs: every extent of `shape` equals the operand's, every dim of
+    `at_least_zero` (none where left out) is not negative, and the first dim of `one_or_equal` (two, or none) is 1 or
+    equals the second. Extents that never are equal are refused.
     """
 
     name = "assume"
@@ -31,6 +32,8 @@ class Assume(Movement):
         rule = Rule(self.name, operands, attributes)
         shape = rule.shape("shape")
         rule.dims("at_least_zero", default=())
+        if len(rule.dims("one_or_equal", default=())) not in (0, 2):
+            rule.fault(1225, "attribute 'one_or_equal' must hold two dims")
         (operand,) = rule.tensors(1)
         if len(shape) != operand.rank:
             rule.stop(1223, f"[{', '.join(map(str, shape))}] has another rank than {operand}")
@@ -45,7 +48,16 @@ class Assume(Movement):
         pairs = zip(dims_of(attributes, "shape"), found, strict=True)
         rooms = [room for one, other in pairs for room in (one - other, other - one)]
         rooms += dims_of(attributes, "at_least_zero") if "at_least_zero" in attributes else ()
+        if one_or_equal := _one_or_equal(attributes):
+            one, other = one_or_equal
+            rooms += [(one - 1) * (one - other), (one - 1) * (other - one)]
         return undecided(rooms)
+
+    def sentence(self, needed: Dim, attributes: Mapping[str, Attribute]) -> str:
+        for one, other in filter(None, [_one_or_equal(attributes)]):
+            if needed in ((one - 1) * (one - other), (one - 1) * (other - one)):
+                return f"{one} = 1, or {one} = {other}"
+        return ""
 
     def define(
         self,
@@ -64,6 +76,10 @@ class Assume(Movement):
         if operands[0].shape != shape:
             raise self.runtime_fault(f"an operand of shape {operands[0].shape} was assumed to be {shape}")
         return (operands[0].copy(),)
+
+
+def _one_or_equal(attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
+    return dims_of(attributes, "one_or_equal") if "one_or_equal" in attributes else ()
 
 
 OPERATOR = Assume()

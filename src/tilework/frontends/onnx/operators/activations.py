@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from tilework.frontends.onnx.broadcasting import spread
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -30,6 +31,7 @@ def _parametric(node: OnnxNode) -> Value:
         slope = per_channel(emit, slope, value)
     if slope.tensor.rank > value.tensor.rank:
         raise NodeFault(1119, f"the slope {slope.type} has more dimensions than the input {value.type}")
+    slope = spread(emit, slope, value.tensor.shape[value.tensor.rank - slope.tensor.rank :])
     return emit.apply("select", emit.compare("LT", value, 0), emit.apply("multiply", value, slope), value)
 
 

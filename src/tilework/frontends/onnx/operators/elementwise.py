@@ -6,6 +6,7 @@ import math
 
 from tilework import dtypes
 from tilework.dtypes import DType
+from tilework.frontends.onnx.broadcasting import together
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element
@@ -29,12 +30,17 @@ def _pair(node: OnnxNode) -> tuple[Value, Value]:
     return left, node.emit.reshape(right, (*right.tensor.shape, *[1] * behind))
 
 
+def _applied(node: OnnxNode, operator: str, *operands: Value) -> Value:
+    """An elementwise operator whose operands broadcast, also where their sizes are measured."""
+    return node.emit.apply(operator, *together(node.emit, *operands))
+
+
 def _binary(operator: str) -> Converter:
-    return lambda node: node.emit.apply(operator, *_pair(node))
+    return lambda node: _applied(node, operator, *_pair(node))
 
 
 def _compare(direction: str) -> Converter:
-    return lambda node: node.emit.compare(direction, *_pair(node))
+    return lambda node: node.emit.compare(direction, *together(node.emit, *_pair(node)))
 
 
 def _folded(operator: str) -> Converter:
@@ -43,7 +49,7 @@ def _folded(operator: str) -> Converter:
     def convert(node: OnnxNode) -> Value:
         total, *rest = node.values()
         for value in rest:
-            total = node.emit.apply(operator, total, value)
+            total = _applied(node, operator, total, value)
         return total
 
     return convert
@@ -71,16 +77,16 @@ def _power(node: OnnxNode) -> Value:
             found = emit.apply("multiply", found, base)
         return found
     if element(power) == wanted:
-        return emit.apply("power", base, power)
+        return _applied(node, "power", base, power)
     if wanted.is_floating or not element(power).is_floating:
-        return emit.apply("power", base, emit.convert(power, wanted))
-    wide = emit.apply("power", emit.convert(base, dtypes.float64), emit.convert(power, dtypes.float64))
+        return _applied(node, "power", base, emit.convert(power, wanted))
+    wide = _applied(node, "power", emit.convert(base, dtypes.float64), emit.convert(power, dtypes.float64))
     return emit.convert(wide, wanted)
 
 
 def _remainder(node: OnnxNode) -> Value:
     operator = "remainder" if node.flag("fmod") else "floor_remainder"
-    return node.emit.apply(operator, node.value(0), node.value(1))
+    return _applied(node, operator, node.value(0), node.value(1))
 
 
 def _shift(node: OnnxNode) -> Value:
@@ -89,11 +95,11 @@ def _shift(node: OnnxNode) -> Value:
         operator = "shift_left"
     else:
         operator = "shift_right_logical" if element(value).kind == "unsigned" else "shift_right_arithmetic"
-    return node.emit.apply(operator, value, node.value(1))
+    return _applied(node, operator, value, node.value(1))
 
 
 def _where(node: OnnxNode) -> Value:
-    return node.emit.apply("select", node.value(0), node.value(1), node.value(2))
+    return _applied(node, "select", *node.values())
 
 
 def _clip(node: OnnxNode) -> Value:

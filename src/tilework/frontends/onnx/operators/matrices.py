@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilework import dtypes
+from tilework.frontends.onnx.broadcasting import joined, spread
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -11,7 +12,14 @@ from tilework.graph.graph import Value
 
 
 def _matmul(node: OnnxNode) -> Value:
-    return node.emit.matmul(node.value(0), node.value(1))
+    left, right = node.value(0), node.value(1)
+    if left.tensor.rank > 2 and right.tensor.rank > 2:  # the stacks broadcast
+        stacks = joined(node.emit, left.tensor.shape[:-2], right.tensor.shape[:-2])
+        left, right = (
+            spread(node.emit, side, (*stacks[len(stacks) + 2 - side.tensor.rank :], *side.tensor.shape[-2:]))
+            for side in (left, right)
+        )
+    return node.emit.matmul(left, right)
 
 
 def _gemm(node: OnnxNode) -> Value:
@@ -28,6 +36,7 @@ def _gemm(node: OnnxNode) -> Value:
         bias = node.value(2)
         if bias.tensor.rank > 2:
             raise NodeFault(1119, f"operand C, {bias.type}, has more than two dimensions")
+        bias = spread(emit, bias, found.tensor.shape[2 - bias.tensor.rank :])
         found = emit.apply("add", found, bias if beta == 1 else emit.apply("multiply", bias, beta))
     return found
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from tilework.dims import Dim, dim, product
+from tilework.frontends.onnx.broadcasting import expanded
 from tilework.frontends.onnx.computed_sizes import sizes
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
@@ -111,7 +112,7 @@ def _expand(node: OnnxNode) -> Value:
     wanted = sizes(node, 1, "the shape")
     if any(e.is_constant and e.constant < 0 for e in wanted):
         raise NodeFault(1119, f"the shape [{', '.join(map(str, wanted))}] has a negative extent")
-    return node.emit.broadcast(value, node.emit.joined_shape(value.tensor.shape, wanted))
+    return expanded(node.emit, value, wanted)
 
 
 def _tile(node: OnnxNode) -> Value:
