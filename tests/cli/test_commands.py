@@ -299,7 +299,21 @@ def test_interrupting_what_is_being_imported(model: Path, name: str) -> None:
     assert json.loads(done.stdout)["error"]["message"] == "interrupted"
 
 
-@pytest.mark.parametrize("words", ["compile M --emit asm", "explain M", "run M --json", "--help", "compile --help"])
+@pytest.fixture
+def kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A cache of this test's own."""
+    monkeypatch.setenv("TILEWORK_CACHE", "on")
+    monkeypatch.setenv("TILEWORK_CACHE_DIR", str(tmp_path / "kept"))
+
+
+NEW = ["bench M --against none --rounds 1", "doctor --json", "cache ls"]
+
+
+@pytest.mark.parametrize(
+    "words",
+    ["compile M --emit asm", "compile M --emit object", "explain M", "run M --json", "--help", "compile --help", *NEW],
+)
+@pytest.mark.usefixtures("kept")
 def test_a_closed_output_is_told(model: Path, words: str) -> None:
     shell = f'exec "$0" -m tilework {words.replace("M", str(model))} >&-'
     done = subprocess.run(
@@ -308,18 +322,23 @@ def test_a_closed_output_is_told(model: Path, words: str) -> None:
     assert (done.returncode, done.stderr) == (1, "[TW1901] the output cannot be written: it is closed\n")
 
 
-@pytest.mark.parametrize("words", [["explain"], ["compile", "--emit", "asm"], ["run", "--json"], ["--help"]])
-def test_a_full_disk_is_told_in_one_line(model: Path, words: list[str]) -> None:
+@pytest.mark.parametrize(
+    "words", ["explain M", "compile M --emit asm", "compile M --emit object", "run M --json", "--help", *NEW[:-1]]
+)
+@pytest.mark.usefixtures("kept")
+def test_a_full_disk_is_told_in_one_line(model: Path, words: str) -> None:
     with Path("/dev/full").open("w") as full:
-        done = command(*words, *([] if words == ["--help"] else [model]), stdout=full.fileno())
+        done = command(*words.replace("M", str(model)).split(), stdout=full.fileno())
     assert done.returncode == 1
     assert done.stderr == f"[TW1901] the output cannot be written: {os.strerror(errno.ENOSPC)}\n"
 
 
-def test_a_reader_that_has_gone_is_no_news(model: Path) -> None:
+@pytest.mark.parametrize("words", ["compile M --emit llvm", "compile M --emit object", "explain M --time", *NEW[:-1]])
+@pytest.mark.usefixtures("kept")
+def test_a_reader_that_has_gone_is_no_news(model: Path, words: str) -> None:
     reading, writing = os.pipe()
     os.close(reading)
-    done = command("compile", model, "--emit", "llvm", stdout=writing)
+    done = command(*words.replace("M", str(model)).split(), stdout=writing)
     os.close(writing)
     assert (done.returncode, done.stderr) == (1, "")
 
@@ -391,6 +410,32 @@ def test_who_waits_at_a_terminal_sees_a_sign(monkeypatch: pytest.MonkeyPatch, co
         time.sleep(0.6)
     assert "compiling [model]" in screen.getvalue()
     assert ("\x1b[32m" in screen.getvalue()) is not colourless
+
+
+def test_what_is_shown_follows_the_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    screen = Terminal()
+    monkeypatch.setattr(sys, "stderr", screen)
+    monkeypatch.setenv("TERM", "xterm-256color")
+    with working("first", patience=0.01) as tell:
+        time.sleep(0.4)
+        tell("round 2 of [3]")
+        time.sleep(0.6)
+    assert "first" in screen.getvalue()
+    assert "round 2 of [3]" in screen.getvalue()
+
+
+def test_two_processes_write_one_file(model: Path, tmp_path: Path) -> None:
+    file = tmp_path / "m.tilework"
+    words = [sys.executable, "-m", "tilework"]
+    writers = [
+        subprocess.Popen([*words, "compile", str(model), "-o", str(file)], stdout=subprocess.PIPE) for _ in range(3)
+    ]
+    for writer in writers:
+        writer.communicate(timeout=120)
+        assert writer.returncode == 0
+    assert command("run", file).returncode == 0
+    assert [path.name for path in tmp_path.iterdir() if path.name.startswith("m.tilework")] == ["m.tilework"]
+    assert not [path for path in tmp_path.iterdir() if path.name.startswith(".")]
 
 
 def test_quick_work_and_files_show_nothing(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from tilework.peers.arrays import flattened, load, save
-from tilework.peers.outputs import ABSOLUTE, RELATIVE, compare, tolerance
+from tilework.peers.check import Checked
+from tilework.peers.outputs import ABSOLUTE, RELATIVE, Compared, compare, tolerance
 
 
 def one(ours: Any, reference: Any) -> tuple[bool, float]:
@@ -57,6 +58,14 @@ def test_another_number_of_outputs_is_a_difference() -> None:
     assert [row.equal for row in found] == [True, False]
     assert "gives 2 arrays" in str(found[1])
     assert found[1].as_json()["difference"] is None
+
+
+def test_of_very_many_arrays_the_worst_are_shown() -> None:
+    rows = [Compared(f"y[{number}]", float(number), 45.0) for number in range(50)]
+    lines = Checked("other", tuple(rows)).lines()
+    assert lines[0] == "beside other: y[49]: DIFFERENT, largest difference 49 of 45 allowed"
+    assert lines[-1] == "beside other: of 50 arrays, 46 are equal"
+    assert len(lines) == 13
 
 
 def test_sequences_and_maps_become_arrays() -> None:

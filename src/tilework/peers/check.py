@@ -13,6 +13,8 @@ from tilework.peers.engine import Task
 from tilework.peers.outputs import Compared, compare
 from tilework.peers.process import EngineFailedError, EngineProcess
 
+MOST_LINES = 12
+
 
 @dataclass(frozen=True)
 class Checked:
@@ -34,8 +36,15 @@ class Checked:
         return {"equal": self.equal, "outputs": {one.name: one.as_json() for one in self.outputs}}
 
     def lines(self) -> list[str]:
-        """The same for people."""
-        return [f"beside {self.name}: {one}" for one in self.outputs]
+        """The same for people: of very many arrays, such as those of sequences, the ones nearest to what is allowed."""
+        shown = self.outputs
+        if len(shown) > MOST_LINES:
+            shown = tuple(sorted(shown, key=lambda one: -one.difference / max(one.allowed, 1e-300))[:MOST_LINES])
+        found = [f"beside {self.name}: {one}" for one in shown]
+        if len(shown) < len(self.outputs):
+            equal = sum(one.equal for one in self.outputs)
+            found.append(f"beside {self.name}: of {len(self.outputs)} arrays, {equal} are equal")
+        return found
 
 
 def check_outputs(name: str, task: Task, outputs: Mapping[str, object]) -> Checked:

@@ -30,7 +30,8 @@ def command() -> None:
 def stats(as_json: bool) -> None:
     """Where the folder is, whether it can be used, and how much is in it."""
     store = _store()
-    every = store.entries()
+    with working(f"looking into {store.place}"):
+        every = store.entries()
     size = sum(kept.bytes for kept in every)
     found = {
         "folder": str(store.place), "reads": store.access.reads, "writes": store.access.writes,
@@ -56,7 +57,8 @@ def stats(as_json: bool) -> None:
 def ls(as_json: bool) -> None:
     """Every entry: its digest, kind, bytes, and when it was last used; the latest last."""
     store = _store()
-    rows = [(kept, _entry(store, kept)) for kept in store.entries()]
+    with working(f"reading {store.place}"):
+        rows = [(kept, _entry(store, kept)) for kept in store.entries()]
     if as_json:
         found = [
             {
@@ -105,7 +107,9 @@ def explain(first: str, second: str | None, as_json: bool) -> None:
 def prune(limit: str | None, as_json: bool) -> None:
     """Remove the entries that were used longest ago."""
     store = _store()
-    gone = store.prune(bytes_of(limit, "--to") if limit is not None else store.limit)
+    left = bytes_of(limit, "--to") if limit is not None else store.limit
+    with working(f"removing what {store.place} has too much"):
+        gone = store.prune(left)
     click.echo(json.dumps({"removed_bytes": gone}) if as_json else f"removed {in_words(gone)}")
 
 
@@ -113,7 +117,9 @@ def prune(limit: str | None, as_json: bool) -> None:
 @options.as_json
 def clear(as_json: bool) -> None:
     """Remove every entry."""
-    count = _store().clear()
+    store = _store()
+    with working(f"emptying {store.place}"):
+        count = store.clear()
     click.echo(json.dumps({"removed": count}) if as_json else f"removed {count} entries")
 
 
