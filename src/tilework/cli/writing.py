@@ -39,11 +39,7 @@ def save_arrays(path: Path, arrays: Mapping[str, np.ndarray[Any, Any]]) -> None:
 def save_bytes(path: Path, content: bytes) -> None:
     """Write a file, whole or not at all, as `save_arrays` does. Raises `FileFormatError` 1901."""
     try:
-        if path.exists() and not path.is_file():
-            with path.open("wb") as file:
-                file.write(content)
-            return
-        with replacing(path.resolve(), 0o666) as file:
+        with writing(path, 0o666) as file:
             file.write(content)
     except OSError as error:
         raise FileFormatError(1901, f"{path} cannot be written: {error.strerror}", where=str(path)) from None
