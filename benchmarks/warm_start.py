@@ -1,7 +1,7 @@
 """Second processes: the first result of a model that was compiled before, found in the cache or in a `.tilework` file.
 
-Times are from the first statement after the imports (and the inputs) to the first result; imports are printed beside
-them. Every result has to have the bits that the process had which compiled the model.
+Times are from the first statement after the imports (and the inputs) to the first result. Beside them are printed the
+imports, the shortest time, and the time of processors: what other work on the machine leaves as it is. Every result has to have the bits that the process had which compiled the model.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ imported = time.perf_counter()
 path, case, threads, package = sys.argv[1:]
 with np.load(case) as stored:
     inputs = {{str(name): stored[str(index)] for index, name in enumerate(stored["names"])}}
-start = time.perf_counter()
+start, spent = time.perf_counter(), time.process_time()
 {first}
-done = time.perf_counter()
+done, spent = time.perf_counter(), time.process_time() - spent
 import hashlib, json
 {then}
 digest = hashlib.sha256(b"".join(np.ascontiguousarray(output).tobytes() for output in outputs)).hexdigest()
 print(json.dumps({{
-    "imports": imported - began, "seconds": done - start, "digest": digest, "onnx": "onnx" in sys.modules,
+    "imports": imported - began, "seconds": done - start, "processor": spent, "digest": digest, "onnx": "onnx" in sys.modules,
 }}))
 """
 _CALL = "outputs = executable(*(inputs[port.name] for port in executable.inputs))"
@@ -91,10 +91,14 @@ def subjects(folder: Path, seed: int) -> list[Subject]:
 
 def _said(command: list[str], variables: Mapping[str, str]) -> dict[str, Any]:
     """What a program says of itself. Raises `RuntimeError` where it fails."""
-    done = subprocess.run(command, env=dict(variables), capture_output=True, text=True)
+    done = subprocess.run(command, env=dict(variables), capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(f"{command[1]} exited with {done.returncode}:\n{done.stderr.strip()[-2000:]}")
     return json.loads(done.stdout)
+
+
+def _text(*seconds: float) -> str:
+    return " / ".join(f"{each * 1e3:,.0f}" for each in seconds)
 
 
 @dataclass
@@ -117,11 +121,12 @@ def _measured(subject: Subject, python: Path, folder: Path, rounds: int, found: 
     rest = [str(subject.path), case, str(THREADS), str(place / "model.tilework")]
 
     def say(name: str) -> dict[str, Any]:
-        program = place / f"{name.replace(' ', '_')}.py"
+        program = place / f"start_{name.replace(' ', '_')}.py"  # no name of a package
         program.write_text(PROGRAMS[name])
         return _said([str(python), str(program), *rest], variables)
 
     imports: dict[str, list[float]] = {}
+    spent: dict[str, list[float]] = {}
     cold = say("cold")
 
     def seconds(name: str) -> float:
@@ -131,6 +136,7 @@ def _measured(subject: Subject, python: Path, folder: Path, rounds: int, found: 
         if name == CACHED and told["onnx"]:
             found.problems.append(f"{subject.label}: not found in the cache")
         imports.setdefault(name, []).append(told["imports"])
+        spent.setdefault(name, []).append(told["processor"])
         return float(told["seconds"])
 
     names = (CACHED, LOADED, ONNX_RUNTIME)
@@ -144,8 +150,7 @@ def _measured(subject: Subject, python: Path, folder: Path, rounds: int, found: 
     found.rows.append([
         subject.label,
         f"{cold['seconds'] * 1e3:,.0f}",
-        *(f"{taken.median(n) * 1e3:,.0f} ({np.median(imports[n]) * 1e3:,.0f})" for n in names),
-        *(f"{min(taken.seconds[n]) * 1e3:,.0f}" for n in names),
+        *(_text(taken.median(n), float(np.median(imports[n])), min(taken.seconds[n]), min(spent[n])) for n in names),
     ])  # fmt: skip
 
 
@@ -167,7 +172,7 @@ def run(options: Options) -> Result:
             check_figure("found again, the same bits", not found.problems),
             *(Figure(name, found.slowest.get(name, float("nan")), "s", Bar("<=", bar)) for name, bar in bars.items()),
         ],
-        columns=["ms", "cold", *(f"{n} (imports)" for n in (CACHED, LOADED, ONNX_RUNTIME)), "least", "", ""],
+        columns=["ms: median / imports / least / of processors", "cold", CACHED, LOADED, ONNX_RUNTIME],
         rows=found.rows,
         notes=found.problems,
         samples=found.samples,
