@@ -1,7 +1,8 @@
 """Second processes: the first result of a model that was compiled before, found in the cache or in a `.tilework` file.
 
 Times are from the first statement after the imports (and the inputs) to the first result. Beside them are printed the
-imports, the shortest time, and the time of processors: what other work on the machine leaves as it is. Every result has to have the bits that the process had which compiled the model.
+imports, the shortest time, and the time of processors: what other work on the machine leaves as it is. Every result has
+to have the bits that the process had which compiled the model.
 """
 
 from __future__ import annotations
@@ -53,7 +54,8 @@ import hashlib, json
 {then}
 digest = hashlib.sha256(b"".join(np.ascontiguousarray(output).tobytes() for output in outputs)).hexdigest()
 print(json.dumps({{
-    "imports": imported - began, "seconds": done - start, "processor": spent, "digest": digest, "onnx": "onnx" in sys.modules,
+    "imports": imported - began, "seconds": done - start, "processor": spent, "digest": digest,
+    "onnx": "onnx" in sys.modules,
 }}))
 """
 _CALL = "outputs = executable(*(inputs[port.name] for port in executable.inputs))"
