@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tilework.errors import FrontendError, RunError
 from tilework.peers.arrays import save
 from tilework.peers.comparison import compare_engines
 from tilework.peers.engine import OURS, Task
-from tilework.peers.process import EngineFailedError, EngineProcess
+from tilework.peers.process import EngineFailedError, EngineProcess, OurFaultError
 from tilework.peers.worker import Resident, peak_bytes
 
 
@@ -80,6 +81,13 @@ def test_a_peer_that_dies_is_its_own_failure(task: Task, tmp_path: Path, monkeyp
     with pytest.raises(EngineFailedError, match="SIGSEGV"):
         engine.sample()
     engine.close()
+
+
+def test_a_fault_of_ours_brings_its_trace(task: Task, tmp_path: Path) -> None:
+    with pytest.raises(OurFaultError) as caught:
+        started(replace(task, inputs={"wrong": task.inputs["x"]}), tmp_path)
+    assert "KeyError" in str(caught.value)
+    assert "Traceback" in caught.value.__notes__[0]
 
 
 def test_rounds_fit_the_time_and_are_told(task: Task) -> None:

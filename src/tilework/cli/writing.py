@@ -1,4 +1,4 @@
-"""What commands write: arrays to files, all or nothing, and arrays in one line."""
+"""What commands write: arrays and bytes to files, all or nothing, and arrays in one line."""
 
 from __future__ import annotations
 

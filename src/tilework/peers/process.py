@@ -28,6 +28,10 @@ class EngineFailedError(Exception):
         self.missing = missing
 
 
+class OurFaultError(Exception):
+    """An exception that nobody foresaw, in Tilework's own process; its notes hold that process's trace."""
+
+
 @dataclass(frozen=True)
 class Facts:
     """What is known of an engine once its model is open: seconds to import the library, to open the model (compile it,
@@ -45,7 +49,8 @@ class Facts:
 class EngineProcess:
     """An engine in a process of its own, with a model that is open. A context manager, whose end is the process's.
 
-    Every method raises `EngineFailedError` where a peer fails, and Tilework's own error where Tilework does.
+    Every method raises `EngineFailedError` where a peer fails, and Tilework's own error where Tilework does;
+    `OurFaultError` for one that nobody foresaw.
     """
 
     def __init__(self, name: str, task: Task, arrays: Path, described: Sequence[Sequence[str]]) -> None:
@@ -112,6 +117,10 @@ class EngineProcess:
             raise _told(found)
         if outcome == "out_of_memory":
             raise errors.OutOfMemoryError(1710, f"it was ended for want of memory: {found['reason']}")
+        if outcome == "failed":  # a fault of ours, as it would be in this process
+            fault = OurFaultError(found["reason"])
+            fault.add_note(found["trace"])
+            raise fault
         raise RunError(1766, f"Tilework's own process failed: {found['reason']}")
 
 

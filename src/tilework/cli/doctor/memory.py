@@ -26,10 +26,9 @@ def memory(root: Path = Path("/")) -> Section:
     except UsageError:
         ours = None  # told among the variables
     advice: list[Advice] = []
-    limit = min((one for one in (group, resource) if one is not None), default=None)
-    if limit is not None and ours is None and limit < total:
-        text = f"this process may take {in_words(limit)}, and calls do not know: one that needs more is ended"
-        advice.append(Advice(text, f"Set TILEWORK_MEMORY_LIMIT below it, e.g. {max(1, limit * 3 // 4 >> 20)}M."))
+    if group is not None and ours is None and group < total:
+        text = f"the control group allows {in_words(group)}, and calls do not know: one that needs more is ended"
+        advice.append(Advice(text, f"Set TILEWORK_MEMORY_LIMIT below it, e.g. {max(1, group * 3 // 4 >> 20)}M."))
     if free is not None and free < LITTLE:
         advice.append(Advice(f"{in_words(free)} of memory are free", "End what is not needed, or use a smaller model."))
     facts = {"total": total, "free": free, "group_limit": group, "process_limit": resource, "call_limit": ours}
