@@ -47,7 +47,8 @@ def reason_of(node: Node, region: Region, graph: Graph) -> str:
 
     def called(name: str) -> str:
         producer = graph.producers.get(name)
-        return name if producer is None or not producer.location else f"the result of {producer.location}"
+        location = "" if producer is None else producer.location
+        return name if location in ("", node.location) else f"the result of {location}"
 
     places = operator(node.operator).index_operands if not node.black_box and has_operator(node.operator) else ()
     others = [name for number, name in enumerate(node.inputs) if number not in places]

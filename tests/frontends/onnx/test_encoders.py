@@ -147,6 +147,15 @@ def test_array_feature_extractor(shape: tuple[int, ...]) -> None:
     for y in (np.array([3]), np.array([[2, 0]])):
         (found,) = both("ArrayFeatureExtractor", {"x": x, "y": y})
         np.testing.assert_array_equal(found, x[..., y.reshape(-1)].reshape(*(shape[:-1] or (1,)), -1))
+    for wrong in (-1, -4, 4, -(2**63)):
+        y = np.array([1, wrong])
+        with pytest.raises(RunError, match="TW1801"):
+            compiled(ml_model("ArrayFeatureExtractor", {"x": x, "y": y}, symbolic=True), {"x": x, "y": y})
+        if wrong < 0:
+            proto = ml_model("ArrayFeatureExtractor", {"x": x, "y": y}, symbolic=True)
+            del proto.graph.input[1]
+            proto.graph.initializer.append(numpy_helper.from_array(y, "y"))
+            assert faults_of(proto)[0][0] == 1119
 
 
 # -- strings and maps --------------------------------------------------------------------------------------------------

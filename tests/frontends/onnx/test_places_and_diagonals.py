@@ -8,7 +8,10 @@ import numpy as np
 import pytest
 from onnx import helper
 
+import tilework
 from tests.frontends.onnx.models import assert_close, model, one_node, run
+from tilework.errors import FrontendError, RunError
+from tilework.frontends.onnx.importer import import_model
 
 
 @pytest.fixture
@@ -124,3 +127,30 @@ def test_dropout_in_training_drops_a_share_and_lets_the_rest_grow(random: np.ran
     assert abs(kept.mean() - (1 - ratio)) < 0.05
     assert_close([found], [np.where(kept, x / np.float32(max(1 - ratio, 1e-9)), 0).astype(np.float32)])
     assert_close(run(proto, {"x": x}), [found, kept])
+
+
+@pytest.mark.parametrize("ratio", [float("nan"), float("inf"), -0.5, 1.5])
+def test_a_share_to_drop_is_from_0_to_1(ratio: float) -> None:
+    held = {"r": np.float32(ratio), "t": np.array(True)}
+    node = helper.make_node("Dropout", ["x", "r", "t"], ["y"])
+    x = np.ones(9, np.float32)
+    with pytest.raises(FrontendError, match="the ratio is"):
+        import_model(model([node], {"x": (np.float32, [9])}, ["y"], held))
+    proto = model([node], {"x": (np.float32, [9]), "r": (np.float32, [])}, ["y"], {"t": held["t"]})
+    with pytest.raises(RunError, match=r"TW1801.*Dropout -> y"):
+        tilework.compile(proto)(x, held["r"])
+
+
+@pytest.mark.parametrize("upper", [0, 1])
+@pytest.mark.parametrize("shape", [(4, 3), (2, 1, 5), (0, 3), (3, 0)])
+def test_triangles_of_diagonals_however_far_out(
+    random: np.random.Generator, shape: tuple[int, ...], upper: int
+) -> None:
+    x = random.standard_normal(shape).astype(np.float32)
+    node = helper.make_node("Trilu", ["x", "k"], ["y"], upper=upper)
+    executable = tilework.compile(model([node], {"x": (np.float32, shape), "k": (np.int64, [])}, ["y"]))
+    far = (2**63 - 1, 2**63 - 2, -(2**63), -(2**63) + 1, 2**32)
+    for k in (*range(-5, 6), *far):
+        near = max(min(k, 9), -9)
+        wanted = np.triu(x, near) if upper else np.tril(x, near)
+        np.testing.assert_array_equal(executable(x, np.array(k))[0], wanted)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx.parser
 import pytest
 from onnx import helper
 
@@ -218,3 +219,32 @@ def test_positions_that_do_not_count_from_the_end(
             compiled(*feeds.values())
         assert caught.value.code == 1801
         assert name in str(caught.value)
+
+
+MADE = {
+    "slice": ("r = Slice(x, one, four)", 3), "every second": ("r = Slice(x, one, six, zero, two)", 3),
+    "spread": ("r = Expand(s, eight)", 8), "repeated": ("r = Tile(x, two)", 12), "padded": ("r = Pad(x, ends)", 8),
+    "reversed": ("r = Slice(x, six, before, zero, back)", 6), "joined": ("r = Concat<axis=0>(x, x)", 12),
+    "counted": ("q = Range(none, n, step) r = Cast<to=1>(q)", 5), "selected": ("r = Where(c, s, x)", 6),
+    "negated": ("r = Neg(x)", 6),
+}  # fmt: skip
+HELD = (
+    "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] four = {4}, int64[1] six = {6}, "
+    "int64[1] eight = {8}, int64[1] back = {-1}, int64[1] before = {-100}, int64[2] ends = {1, 1}, "
+    "int64 none = {0}, int64 step = {1}, bool[1] c = {1}"
+)
+
+
+@pytest.mark.parametrize("name", MADE)
+@pytest.mark.parametrize("free", ["6", "a"])
+def test_positions_are_checked_in_what_is_computed_where_it_is_read(name: str, free: str) -> None:
+    """A part of a tensor does not read on in the whole, and a spread number is not read anywhere."""
+    made, size = MADE[name]
+    text = f"g (float[{free}] x, float s, int64 n, int64[b] i) => (float[b] y) <{HELD}> {{ {made} y = Gather(r, i) }}"
+    executable = compile_model(onnx.parser.parse_model(f'<ir_version: 10, opset_import: ["": 21]>\n{text}'))
+    x, s, n = np.arange(6, dtype=np.float32) + 1, np.array(9, np.float32), np.array(5)
+    whole = executable(x, s, n, np.arange(size))[0]
+    np.testing.assert_array_equal(executable(x, s, n, np.arange(-size, 0))[0], whole)
+    for wrong in (size, -size - 1, size + 1, -size - 2, 2**40, -(2**63)):
+        with pytest.raises(RunError, match="TW1801"):
+            executable(x, s, n, np.array([0, wrong]))

@@ -11,7 +11,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper
 
 import tilework
-from tilework.errors import FrontendError
+from tilework.errors import FrontendError, RunError
 
 GATES = {"RNN": 1, "GRU": 3, "LSTM": 4}
 
@@ -167,3 +167,44 @@ def test_refusals() -> None:
     arrays["W"] = np.zeros((1, 12, 3), np.float32)
     with pytest.raises(FrontendError, match="W is"):
         tilework.compile(model("LSTM", arrays, {"hidden_size": 4}, False))
+
+
+@pytest.mark.parametrize("layout", [0, 1])
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("initial_h", (1, 1, 4)), ("initial_h", (2, 2, 4)), ("initial_h", (1, 2, 1)), ("initial_h", (2, 4)),
+     ("initial_c", (1, 1, 4)), ("sequence_lens", (1,)), ("sequence_lens", ()), ("P", (12,)), ("P", (1, 11)),
+     ("P", (2, 12))],
+)  # fmt: skip
+def test_operands_of_other_shapes_are_refused(name: str, shape: tuple[int, ...], layout: int) -> None:
+    """None is repeated for the rest of a batch, and no rank is taken for another."""
+    arrays: dict[str, Any] = {
+        "X": np.zeros((2, 3, 3) if layout else (3, 2, 3), np.float32), "W": np.zeros((1, 16, 3), np.float32),
+        "R": np.zeros((1, 16, 4), np.float32),
+    }  # fmt: skip
+    if layout and len(shape) == 3:
+        shape = (shape[1], shape[0], shape[2])
+    arrays[name] = np.zeros(shape, np.int32 if name == "sequence_lens" else np.float32)
+    with pytest.raises(FrontendError, match=f"{name} is"):
+        tilework.compile(model("LSTM", arrays, {"layout": layout}, False))
+
+
+@pytest.mark.parametrize("free", [False, True])
+def test_lengths_outside_the_steps_end_the_call(free: bool) -> None:
+    rng = np.random.default_rng(0)
+    arrays: dict[str, Any] = {
+        "X": rng.standard_normal((3, 2, 3)).astype(np.float32), "W": np.ones((1, 4, 3), np.float32),
+        "R": np.ones((1, 4, 4), np.float32), "sequence_lens": np.array([3, 0], np.int32),
+    }  # fmt: skip
+    executable = tilework.compile(model("RNN", arrays, {}, free))
+    wanted = executable(arrays["X"], arrays["sequence_lens"])[0]
+    for wrong in (4, -1, -3, 2**31 - 1, -(2**31)):
+        with pytest.raises(RunError, match=r"TW1801.*RNN -> Y.*0 to all steps"):
+            executable(arrays["X"], np.array([1, wrong], np.int32))
+        constant = model("RNN", arrays, {}, free=False)
+        (lengths,) = (given for given in constant.graph.input if given.name == "sequence_lens")
+        constant.graph.input.remove(lengths)
+        constant.graph.initializer.append(helper.make_tensor("sequence_lens", TensorProto.INT32, [2], [1, wrong]))
+        with pytest.raises(FrontendError, match=f"sequence_lens holds {wrong}"):
+            tilework.compile(constant)
+    np.testing.assert_array_equal(executable(arrays["X"], arrays["sequence_lens"])[0], wanted)

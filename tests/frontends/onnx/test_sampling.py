@@ -231,6 +231,9 @@ def test_faults(random: np.random.Generator) -> None:
     feeds = {"x": x, "rois": rois, "batch": batch}
     assert codes_of(one_node("RoiAlign", feeds, opset=16, sampling_ratio=-1)) == {1108}
     assert codes_of(one_node("RoiAlign", feeds, opset=16, output_height=0)) == {1108}
+    for shape in ((), (2, 1)):
+        of_other_rank = {**feeds, list(feeds)[2]: np.zeros(shape, np.int64)}
+        assert codes_of(one_node("RoiAlign", of_other_rank, opset=16)) == {1119}
     assert codes_of(one_node("RoiAlign", feeds, opset=16, spatial_scale=float("nan"))) == {1108}
     assert codes_of(one_node("RoiAlign", {**feeds, "rois": normal(random, 3, 5)}, opset=16)) == {1119}
     assert codes_of(one_node("MaxRoiPool", {"x": x, "rois": normal(random, 3, 5)}, pooled_shape=[2])) == {1108}

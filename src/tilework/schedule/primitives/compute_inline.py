@@ -9,16 +9,18 @@ global t[100]                   serial j < 100
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import ClassVar
 
 from tilework.dims import Dim
 from tilework.fast_dataclass import dataclass
-from tilework.loops.expressions import Expression, Load, cast, rewrite, substitute
+from tilework.loops.expressions import Call, Expression, Load, cast, rewrite, substitute
 from tilework.loops.program import (
     EMPTY,
     Compute,
     Loop,
+    LoopProgram,
     Node,
     Sequence,
     Storage,
@@ -44,7 +46,8 @@ from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 @dataclass(frozen=True)
 class ComputeInline(Primitive):
     """Legal for a statement without reduction or guards that alone writes a temporary, each element once, from buffers
-    that nobody writes later, and whose readers read only what it wrote.
+    that nobody writes later, and whose readers read only what it wrote. Where a position that data name is checked
+    against its extents, something that it reads itself must have the same extent there.
     """
 
     name: ClassVar[str] = "compute_inline"
@@ -101,6 +104,12 @@ class ComputeInline(Primitive):
                     return illegal(
                         1514, f"{min(local - alive)} does not live where {reader.name} stands", found, reader
                     )
+            for read in reads_of(target.buffer, [reader]):
+                for place in unchecked(program, found, read):
+                    text = (
+                        f"data name positions in dimension {place} of {target.buffer}, which nothing else would check"
+                    )
+                    return unknown(text, found, reader)
         if setting.enclosing(own):
             return unknown(f"{self.statement} runs inside {setting.enclosing(own)[-1].variable}", found)
         return LEGAL
@@ -147,6 +156,36 @@ class ComputeInline(Primitive):
         if isinstance(body, Sequence) and not body.children:
             return Applied(program.with_body(EMPTY), {self.statement: ()})
         return Applied(program.with_body(body), {self.statement: ()})
+
+
+def unchecked(program: LoopProgram, found: Compute, read: tuple[Dim, ...]) -> Iterator[int]:
+    """The dimensions in which data name the position that is read, and no load of the expression, in its place, would
+    be refused for the same positions: a slice reads on in the whole, a spread number is read anywhere.
+    """
+    target = found.target
+    for place, (position, own, extent) in enumerate(
+        zip(read, target.index, program.buffers[target.buffer].shape, strict=True)
+    ):
+        if position.loads() and not any(
+            own.terms and entry == own and program.buffers[load.buffer].shape[dimension] == extent
+            for load in _always_loaded(found.values[0])
+            for dimension, entry in enumerate(load.index)
+        ):
+            yield place
+
+
+def _always_loaded(expression: Expression) -> Iterator[Load]:
+    """The loads of an expression but for those of which a selection may want another."""
+    left, seen = [expression], set[int]()
+    while left:
+        top = left.pop()
+        if id(top) in seen:
+            continue
+        seen.add(id(top))
+        if isinstance(top, Load):
+            yield top
+        elif isinstance(top, Call):
+            left.extend(top.arguments[:1] if top.function == "select" else top.arguments)
 
 
 PRIMITIVE = ComputeInline

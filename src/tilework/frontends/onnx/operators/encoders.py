@@ -15,6 +15,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, Result, element
+from tilework.frontends.onnx.positions import counted_from_front
 from tilework.frontends.onnx.words import place_of_words, positions, spoken
 from tilework.graph.graph import Array, Value
 
@@ -216,10 +217,12 @@ def _array_feature_extractor(node: OnnxNode) -> Result:
     flat = emit.reshape(indices, (indices.tensor.size,))
     known = node.operand(1).array
     extent = value.tensor.shape[-1]
-    if known is not None and known.size and extent.is_constant:
+    if known is not None and known.size:
         least, most = int(known.min()), int(known.max())
-        if least < 0 or most >= extent.constant:
+        if least < 0 or node.symbols.decide_at_least(extent, most + 1) is False:
             raise NodeFault(1119, f"index {least if least < 0 else most} is outside a dimension of {extent}")
+    else:
+        flat = counted_from_front(emit, flat, extent)
     if value.tensor.rank == 1:
         value = emit.expand_dims(value, [0])
     found = emit.apply("take", value, flat, dimension=value.tensor.rank - 1)

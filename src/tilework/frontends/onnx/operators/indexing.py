@@ -6,6 +6,8 @@ from tilework import dtypes
 from tilework.dims import Dim, dim
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.formula import Formula
+from tilework.frontends.onnx.formula import extent as extent_of
 from tilework.frontends.onnx.node import OnnxNode, element, finite, fixed_extent
 from tilework.frontends.onnx.positions import check_positions, check_tuples
 from tilework.frontends.onnx.unify import equal, require_equal
@@ -129,7 +131,10 @@ def _triangle(node: OnnxNode) -> Value:
     shape = [dim(1)] * (rank - 2) + list(value.tensor.shape[-2:])
     rows, columns = (emit.iota(shape, axis, dtypes.int64) for axis in (rank - 2, rank - 1))
     if node.has(1):
-        rows = emit.apply("add", rows, emit.reshape(node.value(1), ()))
+        high, wide = (extent_of(emit, size, dtypes.int64) for size in value.tensor.shape[-2:])
+        # diagonals farther out keep or drop all, too, and the sum would not fit
+        k = Formula(emit, emit.convert(emit.reshape(node.value(1), ()), dtypes.int64)).clamp(0 - high, wide)
+        rows = emit.apply("add", rows, k.value)
     kept = emit.compare("GE" if node.flag("upper", True) else "LE", columns, rows)
     return emit.apply("select", kept, value, emit.zeros_like(value))
 

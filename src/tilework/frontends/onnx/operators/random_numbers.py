@@ -17,6 +17,7 @@ from tilework.dims import Dim, dim
 from tilework.dtypes import DType
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.formula import Formula, counting
 from tilework.frontends.onnx.node import OnnxNode, Result, element, finite
 from tilework.frontends.onnx.random_keys import random_key
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
@@ -121,11 +122,27 @@ def _dropout(node: OnnxNode) -> tuple[Result | None, ...]:
         return operand, mask
     value = node.value(0)
     wide = _computed(element(value))
-    ratio = emit.convert(emit.reshape(node.value(1), ()), wide) if node.has(1) else emit.scalar(0.5, wide)
+    ratio = _ratio(node, wide)
     kept = emit.compare("GE", _fractions(node, value.tensor.shape, wide, wide), ratio)
     grown = emit.apply("divide", emit.convert(value, wide), emit.apply("subtract", 1.0, ratio))
     found = emit.apply("select", kept, grown, emit.scalar(0.0, wide))
     return emit.convert(found, element(value)), kept
+
+
+def _ratio(node: OnnxNode, wide: DType) -> Value:
+    """The share that is dropped: 0 to 1, anything else ends the run."""
+    emit = node.emit
+    if not node.has(1):
+        return emit.scalar(0.5, wide)
+    known = node.constant_number(1)
+    if known is not None and not 0 <= known <= 1:
+        raise NodeFault(1119, f"the ratio is {known}, it must be from 0 to 1")
+    given = emit.convert(emit.reshape(node.value(1), (1,)), wide)
+    if known is None:
+        ratio = Formula(emit, given)
+        place = ((ratio >= 0) & (ratio <= 1)).select(counting(emit, dim(1)), 1)  # there is one, number 0
+        given = emit.apply("take", given, place.value, dimension=0)
+    return emit.reshape(given, ())
 
 
 def _multinomial(node: OnnxNode) -> Value:

@@ -13,7 +13,8 @@ from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.node import OnnxNode, finite
+from tilework.frontends.onnx.node import OnnxNode, element, finite
+from tilework.frontends.onnx.positions import counted_from_front
 from tilework.frontends.onnx.unify import require_equal, require_shape
 from tilework.graph.graph import Value
 
@@ -280,9 +281,17 @@ def run_layer(layer: Layer, node: OnnxNode) -> tuple[Value | None, ...]:
     biases = node.optional(3)
     if biases is not None:
         _expect(node, biases, (dim(directions), hidden * (2 * layer.gates)), "B")
-    lengths = node.optional(4)
+    steps, batch, _ = x.tensor.shape
+    lengths = _lengths(node, steps, batch)
     starts = [node.optional(5 + n) for n in range(layer.states)]
+    for start, what in zip(starts, ("initial_h", "initial_c"), strict=False):
+        if start is not None:
+            _expect(
+                node, start, (batch, dim(directions), hidden) if batch_first else (dim(directions), batch, hidden), what
+            )
     peepholes = node.optional(7) if layer.states == 2 else None
+    if peepholes is not None:
+        _expect(node, peepholes, (dim(directions), hidden * 3), "P")
     activations = _activations(node, layer.activations, directions)
     cell = layer.cell(node)
     found: list[tuple[Value, ...]] = []
@@ -296,7 +305,7 @@ def run_layer(layer: Layer, node: OnnxNode) -> tuple[Value | None, ...]:
             if not layer.apart(node):
                 own = emit.apply("add", own, bias)
             inputs = emit.apply("add", inputs, emit.broadcast(own, inputs.tensor.shape))
-        shape = (x.tensor.shape[1], hidden)
+        shape = (batch, hidden)
         state = tuple(_start(emit, given, d, shape, inputs, batch_first) for given in starts)
         holes = None if peepholes is None else direction_part(emit, peepholes, d)
         reverse = way == "reverse" or d == 1
@@ -311,11 +320,28 @@ def _start(
     """The first state [B, H] of one direction: zeros where none is given."""
     if given is None:
         return emit.fill(0, like.tensor.dtype, shape)
-    if given.tensor.rank != 3:
-        raise NodeFault(1119, f"an initial state is {given.type}, it must have three dimensions")
-    found = direction_part(emit, emit.transpose(given, (1, 0, 2)) if batch_first else given, direction)
-    emit.joined_shape(found.tensor.shape, shape)
-    return emit.broadcast(found, shape)
+    return direction_part(emit, emit.transpose(given, (1, 0, 2)) if batch_first else given, direction)
+
+
+def _lengths(node: OnnxNode, steps: Dim, batch: Dim) -> Value | None:
+    """How many steps each row of the batch has [B], if that is given: 0 to all, anything else ends the run."""
+    lengths, emit = node.optional(4), node.emit
+    if lengths is None:
+        return None
+    _expect(node, lengths, (batch,), "sequence_lens")
+    known = node.operand(4).array
+    if known is not None and known.size:
+        least, most = int(known.min()), int(known.max())
+        if least < 0 or node.symbols.decide_at_least(steps, most) is False:
+            raise NodeFault(
+                1119, f"sequence_lens holds {least if least < 0 else most}, X {node.value(0).type} has {steps} steps"
+            )
+    found = counted_from_front(emit, lengths, steps + 1)
+    every = emit.builder.apply_one(
+        "iota", shape=(steps + 1,), dimension=0, dtype=element(lengths), location=emit.location,
+        names=emit.builder.fresh("0 to all steps"),
+    )  # fmt: skip
+    return emit.apply("take", every, found, dimension=0)
 
 
 def _results(emit: Emitter, found: list[tuple[Value, ...]], states: int, batch_first: bool) -> tuple[Value | None, ...]:
