@@ -75,3 +75,13 @@ def in_order(builder: Builder, parts: Sequence[Value], starts: Sequence[int], of
         return pairs[0]
     order = tuple(lane if source < 2 else len(offsets) + lane for lane, source in enumerate(sources))
     return builder.pure("shuffle", parts[0].kind, len(order), (pairs[0], pairs[1]), order)
+
+
+def spread_mask(builder: Builder, mask: Value, offsets: Sequence[int], step: int) -> Value:
+    """A mask of lanes `step` elements apart as one of the elements at `offsets` from the first lane's."""
+    width = len(offsets)
+    if isinstance(mask.constant, tuple):
+        lanes = mask.constant
+        return builder.constant("i1", tuple(at % step == 0 and lanes[at // step] for at in offsets), width)
+    order = tuple(width if at % step else at // step for at in offsets)
+    return builder.pure("shuffle", "i1", width, (mask, builder.constant("i1", False, width)), order)

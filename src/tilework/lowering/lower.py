@@ -57,11 +57,13 @@ def lower(
     streaming: frozenset[str],
     last_level_bytes: int,
     lookup_lanes: int,
+    masked_loads: frozenset[int],
     instructions: Instructions,
 ) -> tuple[Module, dict[str, Buffer]]:
     """The program in register form, and the workspaces that its caller must provide.
 
     `lookup_lanes`: elements of 32 bits that one instruction looks up in a register (0: functions do without).
+    `masked_loads`: widths in bits of the elements of which one instruction loads some, by a mask.
     `instructions` answers the machine's instruction of a name.
 
     Raises:
@@ -72,6 +74,7 @@ def lower(
     """
     lowering = _Lowering(program, numerics, name, checked, streaming, last_level_bytes, instructions)
     lowering.state.lookup_lanes = lookup_lanes
+    lowering.state.masked_loads = masked_loads
     return lowering.run()
 
 

@@ -15,7 +15,7 @@ from tilework.lowering import conversions
 from tilework.lowering.builder import Scope
 from tilework.lowering.cells import Cells
 from tilework.lowering.indices import Indices, Resolved
-from tilework.lowering.lane_patterns import chunks, in_order, offsets_by_lane, without_clamps
+from tilework.lowering.lane_patterns import chunks, in_order, offsets_by_lane, spread_mask, without_clamps
 from tilework.lowering.registers import Block, Branch, Instruction, Value
 from tilework.lowering.state import State, memory_kind, register_kind
 
@@ -202,8 +202,11 @@ class Memory:
                 depth = self.state.load_depth(name, max(pointer.depth, mask.depth), safe=facts.inside)
                 value = builder.pure("masked_load", kind, width, (pointer, mask), (size, name, False, epoch), depth)
             return self.reverse(value) if found.lane == -1 else value
-        if 2 <= found.lane <= CLOSEST and not found.vector and mask is None and fine is None:
-            return self._strided(name, found, (kind, size, epoch), facts.inside)
+        some = mask is not None or fine is not None
+        if 2 <= found.lane <= CLOSEST and not found.vector and (not some or 8 * size in self.state.masked_loads):
+            there = mask if mask is not None or fine is None else builder.constant("i1", True, width)
+            there = self._and_scalar(there, fine, width) if there is not None else None
+            return self._strided(name, found, (kind, size, epoch), facts.inside, there)
         if found.vector and mask is None and fine is None:
             near = self._near(name, index, found, (kind, size, epoch), facts.inside)
             if near is not None:
@@ -283,8 +286,13 @@ class Memory:
             parts.append(builder.pure("load", kind, lanes, (pointer,), (size, name, False, epoch), depth))
         return in_order(builder, parts, starts, offsets) if count > 1 else builder.wide(parts[0], len(offsets))
 
-    def _strided(self, name: str, found: Resolved, extra: tuple[str, int, int], inside: bool) -> Value:
-        """Every so many elements, all of which exist: whole vectors that end with the last, and shuffles."""
+    def _strided(
+        self, name: str, found: Resolved, extra: tuple[str, int, int], inside: bool, mask: Value | None
+    ) -> Value:
+        """Every so many elements: whole vectors that end with the last, and shuffles.
+
+        Without a mask all these elements exist; with one, those of its lanes are read and no others.
+        """
         builder = self.state.builder
         assert self.state.lane is not None
         kind, size, epoch = extra
@@ -294,8 +302,13 @@ class Memory:
         have: list[int] = []
         for start in sorted({min(width * part, last) for part in range(step)}):
             pointer = self.address(name, found, start)
-            depth = self.state.load_depth(name, pointer.depth, safe=inside)
-            part = builder.pure("load", kind, width, (pointer,), (size, name, False, epoch), depth)
+            if mask is None:
+                depth = self.state.load_depth(name, pointer.depth, safe=inside)
+                part = builder.pure("load", kind, width, (pointer,), (size, name, False, epoch), depth)
+            else:
+                some = spread_mask(builder, mask, range(start, start + width), step)
+                depth = self.state.load_depth(name, max(pointer.depth, some.depth), safe=inside)
+                part = builder.pure("masked_load", kind, width, (pointer, some), (size, name, False, epoch), depth)
             here = [start <= step * lane < start + width for lane in range(width)]
             if value is None:
                 value, have = part, [step * lane if here[lane] else 0 for lane in range(width)]

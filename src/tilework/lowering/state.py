@@ -92,6 +92,8 @@ class State:
         self.streaming = streaming
         self.lookup_lanes = 0
         """Elements of 32 bits that one instruction of the machine looks up in a register."""
+        self.masked_loads: frozenset[int] = frozenset()
+        """Widths in bits of the elements that the machine loads by a mask."""
         self.streams = False
         """Whether the version being emitted streams past the caches."""
         self.buffers: dict[str, Buffer] = dict(program.buffers)

@@ -67,7 +67,7 @@ def emit_kernel(
     kernel = name if name is not None else "tilework_" + re.sub(r"[^A-Za-z0-9_]", "_", program.name)
     module, workspaces = lower(
         program, numerics, kernel, checked=checked, streaming=streaming, last_level_bytes=machine.last_level_bytes,
-        lookup_lanes=machine.lookup_lanes, instructions=machine.instruction,
+        lookup_lanes=machine.lookup_lanes, masked_loads=masked_widths(machine).loads, instructions=machine.instruction,
     )  # fmt: skip
     side_by_side(module, machine.vector_bits, machine.vector_registers)
     buffers = [
