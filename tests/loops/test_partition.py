@@ -119,6 +119,53 @@ def test_padding_taps_are_skipped() -> None:
     assert len(list(walk(partition(padded(40)).body))) < 30
 
 
+def test_a_mask_of_lanes_spares_cuts() -> None:
+    """Taps that only lanes beyond the last would miss are one piece, and test nothing else."""
+    program = parse_program("""\
+program tail
+  read x: float32[13]
+  accumulate y: float32[6]
+
+  serial k < 4
+    vectorized j < 8
+      y: y[j] = y[j] + x[2*j + k]  where 5 - j >= 0 and 12 - 2*j - k >= 0
+""")
+    cut = partition(program)
+    assert [str(n.extent) for n in walk(cut.body) if isinstance(n, Loop)] == ["3", "8", "8"]
+    first, last = (n for n in walk(cut.body) if isinstance(n, Compute))
+    assert (len(first.guards), len(last.guards)) == (1, 2)
+    x = np.arange(13, dtype=np.float32)
+    wanted = np.array([sum(x[2 * j + k] for k in range(4) if 2 * j + k < 13) for j in range(6)], np.float32)
+    np.testing.assert_array_equal(run(cut, {"x": x, "y": np.zeros(6, np.float32)}, {})["y"], wanted)
+
+
+def test_masks_that_follow_from_each_other_are_not_both_dropped() -> None:
+    program = parse_program("""\
+program equal
+  read x: float32[8]
+  write y: float32[8]
+
+  serial i < 8
+    y: y[i] = x[i]  where 4 - i >= 0 and 9 - 2*i >= 0
+""")
+    cut = partition(program)
+    x = np.arange(8, dtype=np.float32) + 1
+    np.testing.assert_array_equal(
+        run(cut, {"x": x, "y": np.zeros(8, np.float32)}, {})["y"], np.where(np.arange(8) < 5, x, 0)
+    )
+
+
+def test_only_the_outermost_loop_is_cut() -> None:
+    program = padded(40)
+    whole = partition(program, only=program.body, alone=True)
+    assert sum(isinstance(n, Loop) and n.variable.startswith("k") for n in walk(whole.body)) == 3
+    assert all(n.extent == dim(3) for n in walk(whole.body) if isinstance(n, Loop) and n.variable.startswith("k"))
+    x = np.arange(40, dtype=np.float32)
+    around = np.pad(x, 1)
+    found = run(whole, {"x": x, "y": np.zeros(40, np.float32)}, {})["y"]
+    np.testing.assert_array_equal(found, around[:-2] + around[1:-1] + around[2:])
+
+
 def test_a_causal_mask_becomes_a_bound() -> None:
     x, y = buffer("x", F, "N", "N"), buffer("y", F, "N")
     add = Compute(
@@ -243,8 +290,10 @@ def test_a_planted_bug_shows(bug: str, monkeypatch: pytest.MonkeyPatch) -> None:
     def starting_again(node: Node, _variable: str, _origin: object = None) -> Node:
         return node
 
-    def dropping(self: module._Partition, tested: tuple[Dim, ...], outer: tuple[Loop, ...]) -> tuple[Dim, ...] | None:
-        return original(self, tested[1:], outer)
+    def dropping(
+        self: module._Partition, tested: tuple[Dim, ...], outer: tuple[Loop, ...], leaf: Compute | None = None
+    ) -> tuple[Dim, ...] | None:
+        return original(self, tested[1:], outer, leaf)
 
     def never_ending(_self: module._Partition, _a: Dim, _b: Dim, _outer: tuple[Loop, ...]) -> bool:
         return True

@@ -494,7 +494,7 @@ class Drawer:
             "reverse_compute_at": lambda: self._consumer(program, stages, variables, False),
             "fuse_into_store": lambda: self._consumer(program, stages, stages, True),
             "set_scope": lambda: (pick(temporaries or buffers), scope, pick(["", *variables])),
-            "partition": lambda: (pick(["", *variables]), int(rng.choice([50, 2000]))),
+            "partition": lambda: (pick(["", *variables]), int(rng.choice([50, 2000])), pick(["cut", "whole"])),
             "tensorize": lambda: self._instruction(loops, variables),
         }
         return primitive_named(name)(*make[name]())

@@ -33,7 +33,7 @@ from tilework.loops.program import (
     with_children,
 )  # fmt: skip
 from tilework.loops.program import Sequence as SequenceNode
-from tilework.loops.ranges import extremes, quotient, weight, whole_range
+from tilework.loops.ranges import extremes, quotient, that_run, weight, whole_range
 from tilework.loops.substitute import fresh_copy, fresh_name, loop_names, substitute
 
 _SINGLES = 16
@@ -43,13 +43,15 @@ _HEAVIEST = 9
 _GuardedLeaf = Compute | Prefetch | AsyncCopy
 
 
-def partition(program: LoopProgram, limit: int = 20000, only: Node | None = None) -> LoopProgram:
+def partition(
+    program: LoopProgram, limit: int = 20000, only: Node | None = None, *, alone: bool = False
+) -> LoopProgram:
     """The program with its serial loops cut, never of more than about `limit` nodes: past it, guards stay.
 
-    `only`: the subtree in which loops are cut (None: everywhere). Values are the same to the bit: iterations keep their
-    order, and every reduction still starts once.
+    `only`: the subtree in which loops are cut (None: everywhere); `alone`: just its outermost loop. Values are the same
+    to the bit: iterations keep their order, and every reduction still starts once.
     """
-    cutting = _Partition(program, limit)
+    cutting = _Partition(program, limit, only.variable if alone and isinstance(only, Loop) else "")
     if only is None:
         return program.with_body(cutting.node(program.body, ()))
     outer = tuple(n for n in path(program.body, only)[:-1] if isinstance(n, Loop))
@@ -65,7 +67,9 @@ class _Place:
 
 
 class _Partition:
-    def __init__(self, program: LoopProgram, limit: int) -> None:
+    def __init__(self, program: LoopProgram, limit: int, alone: str) -> None:
+        self._alone = alone
+        """The only loop that is cut, where there is such."""
         self._symbols = symbol_bounds(program.symbols)
         self._taken = set(loop_names(program.body)) | set(self._symbols)
         self._targets = {buffer.name: buffer for buffer in program.buffers.values()}
@@ -98,7 +102,8 @@ class _Partition:
             isinstance(n, Storage) and any(loop.variable in extent.names() for extent in n.buffer.shape)
             for n in walk(loop.body)
         )  # its pieces would be different buffers of one name
-        if loop.kind == "serial" and loop.variable not in self._tails and not shaped:
+        cut = self._alone in ("", loop.variable) and loop.kind == "serial" and loop.variable not in self._tails
+        if cut and not shaped:
             pieces = self._integer_pieces(loop, outer) or self._symbolic_pieces(loop, outer)
             if pieces is not None:
                 return sequence(*(self.node(piece, outer) for piece in pieces))
@@ -120,11 +125,11 @@ class _Partition:
         starts = node.reducer is not None and node.init is not None
         reduced = set(node.reduction)
         applied = tuple(g for g in node.guards if not (starts and g.names() & reduced))
-        kept = self._guards(applied, outer)
+        kept = self._guards(applied, outer, node)
         if kept is None:
             return EMPTY
         inner = tuple(g for g in node.guards if starts and g.names() & reduced)
-        kept_inner = self._guards(inner, outer)
+        kept_inner = self._guards(inner, outer, node)
         if kept_inner is None:
             first = tuple(-dim(v) for v in node.reduction)
             return self.node(self._start(node, (*kept, *first)), outer)
@@ -139,11 +144,13 @@ class _Partition:
             values.append(start if buffer is None else cast(start, buffer.dtype))
         return Compute(f"{node.name}.init", node.targets, tuple(values), guards=guards)
 
-    def _guards(self, guards: tuple[Dim, ...], outer: tuple[Loop, ...]) -> tuple[Dim, ...] | None:
-        """The guards that may fail; None where one always does."""
+    def _guards(
+        self, guards: tuple[Dim, ...], outer: tuple[Loop, ...], leaf: Compute | None = None
+    ) -> tuple[Dim, ...] | None:
+        """The guards that may fail where the others of `leaf` hold; None where one always does."""
         kept: list[Dim] = []
         for guard in guards:
-            low, high = self._range(guard, outer)
+            low, high = self._range(guard, outer if leaf is None else that_run(outer, guard, leaf))
             if high < 0:
                 return None
             if low < 0:
@@ -337,8 +344,9 @@ class _Partition:
                 slope = guard.coefficient(loop.variable)
                 if not slope or not guard.affine_in((loop.variable,)) or guard.loads():
                     continue
-                if self._range(guard, (*outer, loop, *place.inner))[0] < 0:
-                    yield place, guard, slope
+                inner = that_run(place.inner, guard, place.leaf)
+                if self._range(guard, (*that_run(outer, guard, place.leaf), loop, *inner))[0] < 0:
+                    yield _Place(place.leaf, inner), guard, slope
 
 
 def _places(node: Node, inner: tuple[Loop, ...]) -> Iterator[_Place]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 from tilework.dims import Bound, Dim, Extreme, FloorDiv, Loaded, Mod, dim
-from tilework.loops.program import Loop
+from tilework.loops.program import Compute, Loop, Node
 
 
 def extremes(value: Dim, loops: Sequence[Loop]) -> tuple[Dim | None, Dim | None]:
@@ -59,3 +60,36 @@ def quotient(value: Dim) -> FloorDiv | None:
     if not isinstance(atom, FloorDiv) or atom.denominator.terms:
         return None
     return FloorDiv(atom.numerator + atom.denominator * value.constant, atom.denominator)
+
+
+def that_run(loops: tuple[Loop, ...], guard: Dim, leaf: Node) -> tuple[Loop, ...]:
+    """Loops without their last iterations, where a statement runs in none of these because of another guard.
+
+    Such a guard names nothing but the loop, and is not itself left out because of others.
+    """
+    if not isinstance(leaf, Compute) or _last_of(guard, leaf) is not None:
+        return loops
+    ends: dict[str, int] = {}
+    for other in leaf.guards:
+        last = _last_of(other, leaf)
+        if last is not None:
+            name, count = last
+            ends[name] = min(count, ends.get(name, count))
+    return tuple(
+        replace(loop, extent=dim(ends[loop.variable]))
+        if loop.variable in ends and 0 < ends[loop.variable] < (loop.extent.value or 0)
+        else loop
+        for loop in loops
+    )
+
+
+def _last_of(guard: Dim, leaf: Compute) -> tuple[str, int] | None:
+    """The loop whose iterations from a number on a guard rules out, and that number; None where it is no such guard."""
+    (name, *others) = guard.names() or ("",)
+    slope = guard.coefficient(name) if name else 0
+    if others or slope >= 0 or guard.loads() or not guard.affine_in((name,)):
+        return None
+    if leaf.init is not None and name in leaf.reduction:  # the sum starts all the same
+        return None
+    rest = (guard - dim(name) * slope).value
+    return None if rest is None else (name, rest // -slope + 1)

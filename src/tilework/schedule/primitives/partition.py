@@ -13,7 +13,7 @@ spend on them. A statement in a piece keeps its name: later steps find the first
 from __future__ import annotations
 
 import re
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from tilework.fast_dataclass import dataclass
 from tilework.loops.partition import partition
@@ -27,21 +27,27 @@ from tilework.schedule.verdict import Verdict, illegal
 class Partition(Primitive):
     """Always keeps values; refused where nothing can be cut, or where a mark could no longer be shown to be legal.
 
-    `loop`: the nest (empty: all). `budget`: nodes that the program may grow to; past it guards stay.
+    `loop`: the nest (empty: all). `budget`: nodes that the program may grow to; past it guards stay. `inside`: whether
+    loops inside that one are cut as well, or stay "whole".
     """
 
     name: ClassVar[str] = "partition"
     loop: str = ""
     budget: int = 20000
+    inside: Literal["cut", "whole"] = "cut"
 
     def _cut(self, setting: Setting) -> LoopProgram:
         only = setting.loop(self.loop) if self.loop else None
-        return partition(setting.program, self.budget, only)
+        return partition(setting.program, self.budget, only, alone=self.inside == "whole")
 
     def check(self, setting: Setting) -> Verdict:
         """See the class."""
         if self.budget < 1:
             return illegal(1505, f"the budget is {self.budget} nodes; it must be at least 1")
+        if self.inside not in ("cut", "whole"):
+            return illegal(1505, f'inside is {self.inside!r}; loops inside are "cut" or stay "whole"')
+        if self.inside == "whole" and not self.loop:
+            return illegal(1505, "which loop is to be cut without those inside it is not said")
         only = setting.loop(self.loop) if self.loop else None
         found = [s for s in statements(setting.program.body) if only is None or path(only, s)]
         if not any(s.guards for s in found):
