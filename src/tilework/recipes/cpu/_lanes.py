@@ -48,7 +48,7 @@ def best_lanes(
     for position, loop in enumerate(around):
         if loop.extent.value is not None and loop.extent.value < 2:
             continue
-        cost = 0
+        cost, apart = 0, 0
         for load in loads_of(found):
             address = flat_address(program.buffers[load.buffer], load.index)
             step = step_along(address, loop.variable)
@@ -56,7 +56,9 @@ def best_lanes(
                 continue
             if step not in (0, 1) and packed_layout(program, load, loop.variable, packable) is None:
                 near = step is not None and 2 <= step <= CLOSEST
-                cost += 1 if near or packed_layout(program, load, loop.variable, copyable) is not None else 2
+                near = near or packed_layout(program, load, loop.variable, copyable) is not None
+                cost += 1 if near else 2
+                apart += 0 if near else 1
         # masks that change from step to step, and lanes that a last vector leaves empty
         cost += sum(loop.variable in guard.names() for guard in found.guards)
         cost += 1 if _wasted(schedule, loop) > _TOLERATED else 0
@@ -66,7 +68,8 @@ def best_lanes(
             cost += 1
         else:
             continue
-        rank = (cost, kinds[loop.variable] == "reduction", -position)
+        # a sum fetches lanes one by one in each of its steps
+        rank = (cost + apart if reduces else cost, kinds[loop.variable] == "reduction", -position)
         if cost <= _WORTH and (best is None or rank < best):
             best, chosen = rank, loop.variable
     return chosen

@@ -32,7 +32,10 @@ def tails_apart(schedule: Schedule, statement: str) -> Schedule:
     inside = [n for position, n in enumerate(nodes) if any(isinstance(outer, Storage) for outer in nodes[:position])]
     sums = {n.variable for n in inside if isinstance(n, Loop) and n.kind == "serial"}
     padded = any(guard.names() & sums for guard in found.guards)
-    cut = schedule.attempt(Partition(around[0].variable, PADDED_BUDGET if padded else BUDGET))
+    budget = PADDED_BUDGET if padded else BUDGET
+    if sum(1 for _ in walk(schedule.program.body)) > budget:
+        return schedule
+    cut = schedule.attempt(Partition(around[0].variable, budget))
     # a statement that runs nowhere, as all it reads is padding, is gone then: its nest stays as it is
     return cut if cut is not None and any(s.name == statement for s in statements(cut.program.body)) else schedule
 

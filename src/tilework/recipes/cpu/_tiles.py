@@ -12,7 +12,7 @@ from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
 from tilework.recipes.cpu._reductions import VECTORS, along_lanes, in_rows, row_loop
 from tilework.recipes.cpu._tile_sizes import cycles_of, tile_sizes
 from tilework.recipes.cpu._turned_results import run_along_rows, with_turned_results, writes_count
-from tilework.recipes.cpu._windows import window_of, with_window
+from tilework.recipes.cpu._windows import rows_together, window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
 from tilework.schedule.primitives.prefetch import Prefetch
 from tilework.schedule.primitives.reorder import Reorder
@@ -93,7 +93,8 @@ def with_lanes(
         window = window_of(found, around, kinds, chosen)
         if window is not None:
             free_outer = [outer if v == chosen else v for v in free]
-            slid = with_window(trial, found, window, free_outer, reductions, outer, inner)
+            together = rows_together(schedule, found, around, kinds, chosen)
+            slid = with_window(trial, found, window, free_outer, reductions, outer, inner, together)
             if slid is not None:
                 return slid
         far = row_loop(schedule, found, around, chosen, lanes)
