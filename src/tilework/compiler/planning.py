@@ -48,10 +48,16 @@ def is_view(region: Region) -> bool:
     if len(region.nodes) != 1 or not operator(region.root.operator).view:
         return False
     source, result = region.values[region.root.inputs[0]].tensor, region.root.output.tensor
-    if source.size == result.size:
-        return True
-    names = source.size.names() | result.size.names()
+    if source.size == result.size:  # 0, perhaps: then an extent may be measured after the operand's memory is allocated
+        names = _names(result) - _names(source)
+    else:
+        names = source.size.names() | result.size.names()
     return not any(symbol.measured and symbol.name in names for symbol in region.symbols)
+
+
+def _names(kind: TensorType) -> set[str]:
+    """The symbols of a type's extents."""
+    return {name for extent in kind.shape for name in extent.names()}
 
 
 def build_plan(block: PlanBlock) -> tuple[Plan, dict[str, Constant]]:

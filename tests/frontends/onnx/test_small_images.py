@@ -1,5 +1,6 @@
-"""Images smaller than the window: pooling takes what there is where less than a stride is missing, as ONNX Runtime does
-(it rounds towards zero); everything else is refused. Sizes that go through several layers are checked as well.
+"""Images smaller than the window: pooling takes what there is where less than a stride is missing, and has no window
+where less than two are, as ONNX Runtime (it rounds towards zero); everything else is refused. Sizes that go through
+several layers are checked as well.
 """
 
 from __future__ import annotations
@@ -35,13 +36,32 @@ def test_one_window_of_what_there_is(operator: str, extent: int | str) -> None:
 
 
 def test_too_small() -> None:
-    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[4], strides=[3])
+    node = helper.make_node("MaxPool", ["x"], ["y"], kernel_shape=[4], strides=[1])
     with pytest.raises(FrontendError) as caught:
         tilework.compile(model([node], {"x": (F32, [2, 3, 1])}, ["y"], {}, 22))
     assert "window that spans 4" in str(caught.value)
     executable = tilework.compile(model([node], {"x": (F32, [2, 3, "n"])}, ["y"], {}, 22))
     with pytest.raises((CallError, FrontendError)):
         executable(images(1))
+
+
+@pytest.mark.parametrize("extent", ["n", 2])
+@pytest.mark.parametrize("more", [{}, {"ceil_mode": 1}, {"auto_pad": "VALID"}, {"count_include_pad": 1}])
+@pytest.mark.parametrize("operator", ["MaxPool", "AveragePool", "LpPool"])
+def test_no_window_where_less_than_two_strides_are_missing(
+    operator: str, more: dict[str, Any], extent: int | str
+) -> None:
+    if operator != "AveragePool" and "count_include_pad" in more:
+        return
+    outputs = ["y", "places"] if operator == "MaxPool" else ["y"]
+    node = helper.make_node(operator, ["x"], outputs, kernel_shape=[5], strides=[2], **more)
+    executable = tilework.compile(model([node], {"x": (F32, [2, 3, extent])}, outputs, {}, 22), checked=True)
+    for count in (3, 2) if extent == "n" else (2,):
+        assert [found.shape for found in executable(images(count))] == [(2, 3, 0)] * len(outputs)
+    if extent == "n":
+        with pytest.raises((CallError, FrontendError)):
+            executable(images(1))
+        assert executable(images(5))[0].shape == (2, 3, 1)
 
 
 @pytest.mark.parametrize("last", ["GlobalAveragePool", "MaxPool"])

@@ -63,8 +63,9 @@ def required(emit: Emitter, value: Value, own: Dim, wanted: Dim) -> Value:
     """The value, after a check that an extent is 1 or another one; a free one is taken not to be 1."""
     sure = wanted == 0 or _is_measured(emit, wanted) or emit.symbols.decide_at_least(wanted, 2)
     larger = () if sure else (wanted - 2,)
-    shape = value.tensor.shape
-    return emit.apply("assume", value, shape=shape, at_least_zero=larger, one_or_equal=(own, wanted))
+    beside = sorted(emit.joints().get(wanted, {wanted}) - {own}, key=str)
+    pairs = tuple(extent for other in beside for extent in (own, other))
+    return emit.apply("assume", value, shape=value.tensor.shape, at_least_zero=larger, one_or_equal=pairs)
 
 
 def expanded(emit: Emitter, value: Value, wanted: Sequence[Dim]) -> Value:

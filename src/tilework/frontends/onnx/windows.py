@@ -50,7 +50,8 @@ def read_window(
     """The window of a convolution or pooling over an input with these spatial extents.
 
     A symbolic extent gets the lower bound that the window needs. `overhanging`: where an input is smaller than the
-    window by less than a stride there is one window, of what there is; ONNX Runtime rounds towards zero there.
+    window by less than a stride there is one window, of what there is, and by less than two there is none: ONNX Runtime
+    rounds towards zero there.
 
     Raises `NodeFault` 1108, 1119, 1123.
     """
@@ -73,6 +74,9 @@ def read_window(
         rounded = node.flag("ceil_mode") and automatic == "NOTSET"
         if overhanging and room.is_constant and -strides[axis] < room.constant < 0:
             extension.append(_rounding(node, extent + low, room, strides[axis]) if rounded else -room)
+            continue
+        if overhanging and room.is_constant and -2 * strides[axis] < room.constant < 0 and extent != 0:
+            extension.append(dim(0))
             continue
         fits = node.symbols.require_at_least(room, 0)
         if not fits and room.is_constant:

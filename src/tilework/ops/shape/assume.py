@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilework.compute.notation import Computation
-from tilework.dims import Dim, Symbol
+from tilework.dims import Dim, Symbol, maximum, minimum
 from tilework.graph.graph import Attribute
 from tilework.graph.types import TensorType, ValueType
 from tilework.loops.expressions import Load
@@ -21,8 +21,8 @@ class Assume(Movement):
     """The operand under a type whose extents are other expressions of the same numbers.
 
     What cannot be proved is checked before it runs: every extent of `shape` equals the operand's, every dim of
-    `at_least_zero` (none where left out) is not negative, and the first dim of `one_or_equal` (two, or none) is 1 or
-    equals the second. Extents that never are equal are refused.
+    `at_least_zero` (none where left out) is not negative, and the dims of each pair of `one_or_equal` (one pair
+    after the other, none where left out) are equal, or one of them is 1. Extents that never are equal are refused.
     """
 
     name = "assume"
@@ -32,8 +32,8 @@ class Assume(Movement):
         rule = Rule(self.name, operands, attributes)
         shape = rule.shape("shape")
         rule.dims("at_least_zero", default=())
-        if len(rule.dims("one_or_equal", default=())) not in (0, 2):
-            rule.fault(1225, "attribute 'one_or_equal' must hold two dims")
+        if len(rule.dims("one_or_equal", default=())) % 2:
+            rule.fault(1225, "attribute 'one_or_equal' must hold pairs of dims")
         (operand,) = rule.tensors(1)
         if len(shape) != operand.rank:
             rule.stop(1223, f"[{', '.join(map(str, shape))}] has another rank than {operand}")
@@ -48,15 +48,15 @@ class Assume(Movement):
         pairs = zip(dims_of(attributes, "shape"), found, strict=True)
         rooms = [room for one, other in pairs for room in (one - other, other - one)]
         rooms += dims_of(attributes, "at_least_zero") if "at_least_zero" in attributes else ()
-        if one_or_equal := _one_or_equal(attributes):
-            one, other = one_or_equal
-            rooms += [(one - 1) * (one - other), (one - 1) * (other - one)]
+        rooms += [_room(*pair) for pair in _pairs(attributes)]
         return undecided(rooms)
 
     def sentence(self, needed: Dim, attributes: Mapping[str, Attribute]) -> str:
-        for one, other in filter(None, [_one_or_equal(attributes)]):
-            if needed in ((one - 1) * (one - other), (one - 1) * (other - one)):
-                return f"{one} = 1, or {one} = {other}"
+        for one, other in _pairs(attributes):
+            if needed == _room(one, other):
+                fixed, free = (one, other) if one.is_constant else (other, one)
+                either = f"{free} = 1, or {free} = {fixed}"
+                return either if fixed.is_constant else f"{one} = {other}, or one of them = 1"
         return ""
 
     def define(
@@ -78,8 +78,14 @@ class Assume(Movement):
         return (operands[0].copy(),)
 
 
-def _one_or_equal(attributes: Mapping[str, Attribute]) -> tuple[Dim, ...]:
-    return dims_of(attributes, "one_or_equal") if "one_or_equal" in attributes else ()
+def _pairs(attributes: Mapping[str, Attribute]) -> list[tuple[Dim, Dim]]:
+    found = dims_of(attributes, "one_or_equal") if "one_or_equal" in attributes else ()
+    return list(zip(found[::2], found[1::2], strict=True))
+
+
+def _room(one: Dim, other: Dim) -> Dim:
+    """0 where two extents are equal or one of them is 1, otherwise negative; no products, which might overflow."""
+    return -minimum(*(maximum(gap, -gap) for gap in (one - 1, other - 1, one - other)))
 
 
 OPERATOR = Assume()

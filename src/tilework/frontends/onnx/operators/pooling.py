@@ -61,6 +61,8 @@ def _where_largest(node: OnnxNode, value: Value, found: Value, window: Window) -
     if len(offsets) > MOST_PLACES:
         raise NodeFault(1123, f"indices of windows of {len(offsets)} elements are not supported, {MOST_PLACES} are")
     shape, out = value.tensor.shape, found.tensor.shape
+    if 0 in out:
+        return emit.fill(0, dtypes.int64, out)
     filler = -math.inf if element(value).is_floating else dtypes.integer_range(element(value))[0]
     none = [dim(0)] * (value.tensor.rank - rank)
     low, high = ([*none, *(pads[side] for pads in window.padded)] for side in (0, 1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilework.dims import Dim, dim, product
+from tilework.dims import Dim, dim, minimum, product
 from tilework.frontends.onnx.broadcasting import expanded
 from tilework.frontends.onnx.computed_sizes import sizes
 from tilework.frontends.onnx.converters import Converter
@@ -22,7 +22,28 @@ def _identity(node: OnnxNode) -> Operand:
 def _reshape(node: OnnxNode) -> Value:
     value = node.value(0)
     wanted = list(node.dims(1, "the shape") if node.opset >= 5 else map(dim, node.integers("shape")))
-    return node.emit.reshape(value, reshaped(node, value.tensor.shape, wanted, node.flag("allowzero")))
+    shape = reshaped(node, value.tensor.shape, wanted, node.flag("allowzero"))
+    if not node.flag("allowzero"):
+        value = node.emit.assumed(value, value.tensor.shape, _nowhere_zero(node, value.tensor.shape, wanted))
+    return node.emit.reshape(value, shape)
+
+
+def _nowhere_zero(node: OnnxNode, shape: Sequence[Dim], wanted: Sequence[Dim]) -> list[Dim]:
+    """What is to be checked (>= 0) so that no extent which a model computes turns out to be 0, which means the input's
+    own. Bounds of free symbols say so where they can: a call outside them is compiled for its sizes.
+    """
+    found: list[Dim] = []
+    for place, extent in enumerate(wanted):
+        own = shape[place] if place < len(shape) else dim(1)
+        if extent.is_constant or extent == own or node.symbols.decide_at_least(extent, 1):
+            continue
+        names = extent.names()
+        if not any(map(node.symbols.is_measured, names)):
+            parts = [dim(name) for name in sorted(names)] if product(map(dim, sorted(names))) == extent else [extent]
+            if all(node.symbols.require_at_least(part, 1) for part in parts):
+                continue
+        found.append(extent - minimum(own, 1))
+    return found
 
 
 def reshaped(node: OnnxNode, shape: tuple[Dim, ...], wanted: Sequence[Dim], zero_is_zero: bool) -> tuple[Dim, ...]:
