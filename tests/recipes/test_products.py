@@ -11,6 +11,7 @@ import pytest
 
 from tests.lowering.native import Native
 from tilework import dtypes
+from tilework.candidates.region import region_of
 from tilework.codegen.cpu.kernel import emit_kernel
 from tilework.codegen.cpu.llvm import emit_assembly
 from tilework.compiler.compile import compile_graph
@@ -232,3 +233,20 @@ def test_a_batch_of_one_is_shared_between_threads() -> None:
     outermost = schedule.setting.enclosing(schedule.setting.statement("y"))[0]
     assert outermost.kind == "parallel"
     assert outermost.extent == 4 * dim("B")
+
+
+@pytest.mark.parametrize(("high", "wide", "row"), [(900, 161, "i3"), (161, 900, "i3"), (64, 64, "i3"), (900, 4, "i2")])
+def test_rows_of_a_tile_are_near_each_other(high: int, wide: int, row: str) -> None:
+    """Rows of a tile run along memory, however long the image is in the other direction, if there are enough of them."""
+    builder = GraphBuilder("g")
+    image = builder.input("x", F, 1, 32, high, wide)
+    weights = builder.constant(np.ones((32, 32, 3, 3), np.float32), "w")
+    result = builder.apply_one(
+        "convolution", image, weights, window_strides=(1, 1), padding=((1, 1), (1, 1)), feature_group_count=1,
+        input_dimensions=(0, 1, 2, 3), kernel_dimensions=(0, 1, 2, 3), output_dimensions=(0, 1, 2, 3),
+    )  # fmt: skip
+    graph = builder.build([result])
+    base = region_of(graph, "r", graph.nodes).definition.program
+    schedule = vectorised(Schedule(base, machine("x86-64-v3"), numerics("default"), origin=base), frozenset(("x1",)))
+    (split,) = [str(step) for step in schedule.trace if ".row'" in str(step) and "split" in str(step)]
+    assert f"loop='v0.{row}'" in split

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import math
+
 from tilework.loops.program import Compute, Loop, LoopProgram
-from tilework.recipes.cpu._access import buffers_of, loads_of, reduced_by
+from tilework.recipes.cpu._access import addresses, buffers_of, loads_of, reduced_by, step_along
 from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._packing import Copy, arranged, usual
 from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
 from tilework.recipes.cpu._reductions import VECTORS, along_lanes, in_rows, row_loop
-from tilework.recipes.cpu._tile_sizes import cycles_of, tile_sizes
+from tilework.recipes.cpu._tile_sizes import LARGEST_ROWS, cycles_of, tile_sizes
 from tilework.recipes.cpu._turned_results import run_along_rows, with_turned_results, writes_count
 from tilework.recipes.cpu._windows import rows_together, window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
@@ -197,14 +199,22 @@ def _in_order(schedule: Schedule, statement: str, lanes: str, block: int, packab
 def _rows(
     program: LoopProgram, found: Compute, around: tuple[Loop, ...], kinds: dict[str, str], chosen: str
 ) -> Loop | None:
-    """The loop whose iterations use the same vectors: loads that move with the lanes do not move with it."""
+    """The loop whose iterations use the same vectors: loads that move with the lanes do not move with it.
+
+    Of those with enough iterations for a tile it is the one whose results are nearest to each other, else the longest.
+    """
+    (store, *_), _ = addresses(program, found)
     vectors = [load for load in loads_of(found) if any(chosen in entry.names() for entry in load.index)]
     best: Loop | None = None
+    most = (0, -math.inf)
     for loop in around:
         if loop.variable == chosen or kinds[loop.variable] != "independent" or loop.extent == 1:
             continue
         if any(loop.variable in entry.names() for load in vectors for entry in load.index):
             continue
-        if best is None or loop.extent.value is None or (best.extent.value or 0) <= loop.extent.value:
-            best = loop
+        step = step_along(store, loop.variable)
+        length = loop.extent.value
+        merit = (LARGEST_ROWS if length is None else min(length, LARGEST_ROWS), -math.inf if step is None else -step)
+        if best is None or merit >= most:
+            best, most = loop, merit
     return best if vectors else None
