@@ -237,7 +237,7 @@ def test_a_batch_of_one_is_shared_between_threads() -> None:
 
 @pytest.mark.parametrize(("high", "wide", "row"), [(900, 161, "i3"), (161, 900, "i3"), (64, 64, "i3"), (900, 4, "i2")])
 def test_rows_of_a_tile_are_near_each_other(high: int, wide: int, row: str) -> None:
-    """Rows of a tile run along memory, however long the image is in the other direction, if there are enough of them."""
+    """Rows of a tile run along memory, however long the image is in the other direction, if there are enough."""
     builder = GraphBuilder("g")
     image = builder.input("x", F, 1, 32, high, wide)
     weights = builder.constant(np.ones((32, 32, 3, 3), np.float32), "w")
