@@ -182,6 +182,23 @@ def test_rows_that_meet_in_the_cache_go_through_blocks() -> None:
     assert blocks(scheduled(permuted((1024, 1024), (1, 0), dtypes.float32)))
 
 
+@pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64, dtypes.int16, dtypes.int8])
+def test_blocks_of_large_results(dtype: DType) -> None:
+    """What is read comes in runs of up to a page, what is written in 256 bytes, and both fit into half a cache."""
+    target = machine("x86-64-v3")
+    schedule = scheduled(permuted((16384, 8192), (1, 0), dtype), target)
+    (block,) = blocks(schedule)
+    read, _, rows, lanes = (int(extent) for extent in block.shape)
+    assert read * lanes * dtype.itemsize == 256
+    run = int(block.shape[1]) * rows * dtype.itemsize
+    assert run == min(target.page_bytes, (256 << 10) * dtype.itemsize // 256)
+    outermost = schedule.program.body
+    assert isinstance(outermost, Loop)
+    assert outermost.variable == "i1.block"
+    small_one = scheduled(permuted((1024, 1024), (1, 0), dtype), target)
+    assert all(int(b.bytes) <= 64 << 10 for b in blocks(small_one))
+
+
 @pytest.mark.parametrize("dtype", [dtypes.float32, dtypes.float64, dtypes.int8])
 def test_whole_tiles_have_no_masks(dtype: DType) -> None:
     """Sizes that tiles do not divide cost masks and branches at the edges only."""

@@ -40,6 +40,8 @@ class CpuMachine:
     fma_latency: int = 4
     """Cycles until the result of a multiply-add can be used."""
     line_bytes: int = 64
+    page_bytes: int = 4096
+    """The smallest page: hardware prefetchers follow a run of addresses no further than to its end."""
     available: frozenset[str] = field(init=False, compare=False, repr=False)
     """The features that the machine has, by LLVM's names."""
 

@@ -16,6 +16,11 @@ def cache_of(machine: Machine | None, level: int) -> Cache:
     return known if known is not None else _USUAL[level]
 
 
+def page_bytes(machine: Machine | None) -> int:
+    """Bytes of the machine's smallest page."""
+    return machine.page_bytes if isinstance(machine, CpuMachine) else 4096
+
+
 def comes_from_memory(machine: Machine | None, size: int) -> bool:
     """Whether so many bytes are too many for a thread's share of the last cache."""
     return size > FAR * cache_of(machine, 2).bytes

@@ -5,8 +5,8 @@ would be a gather or a scatter. Instead a tile of both loops is read into regist
 statement takes it with lanes along `lane`: the code generator transposes it.
 
 Tiles run in blocks of both loops, so that what is left of a line is still near when the next tile needs it. Results
-that are stored past the caches, and those whose rows meet in few sets of a cache, go through a block of their own: it
-is filled by turned tiles, in long runs of what is read, and the statement walks over it in long runs of what it writes.
+larger than the last cache, and those whose rows meet in few sets of a cache, go through a block of their own: it is
+filled by turned tiles, in long runs of what is read, and the statement walks over it in long runs of what it writes.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from tilework.loops.program import Compute, Loop
 from tilework.machine.cpu import CpuMachine
 from tilework.memory.placement import typical
 from tilework.recipes.cpu._access import buffers_of, flat_address, loads_of, step_along
-from tilework.recipes.cpu._caches import cache_of
+from tilework.recipes.cpu._caches import cache_of, page_bytes
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._stages import own_loops
 from tilework.schedule.primitives.cache_read import CacheRead
@@ -31,8 +31,8 @@ from tilework.schedule.schedule import Schedule
 
 LINES = 2
 """Cache lines of a block's rows that tiles read and write where they lie."""
-RUN_BYTES = 512
-"""Bytes of a run in a block of its own: what memory gives and takes at once without losing time."""
+RUN_BYTES = 256
+"""Bytes of a run in a block of its own: what memory takes at once without losing time."""
 MOST_ROWS = 16
 """Rows of a tile: their lines should stay near until the next tile, even where they fall into few sets of the cache."""
 SIDE_BY_SIDE = 4
@@ -100,10 +100,11 @@ def with_turned_tiles(
     if loops is None:
         return None
     large = _large(schedule, found)
-    if slow(found) or _few_sets(schedule, found, loops) or (large and _streams(schedule, found, loops)):
-        return _through_blocks(schedule, found, around, loops)
+    certain = large and (not schedule.program.symbols or _streams(schedule, found, loops))
+    if certain or slow(found) or _few_sets(schedule, found, loops):
+        return _through_blocks(schedule, found, around, loops, certain)
     element = max(schedule.program.buffers[name].dtype.itemsize for name in buffers_of(found))
-    run = RUN_BYTES if large else LINES * cache_of(schedule.machine, 1).line_bytes
+    run = 2 * RUN_BYTES if large else LINES * cache_of(schedule.machine, 1).line_bytes
     return tiled(schedule, found, around, loops, max(1, run // element))
 
 
@@ -167,24 +168,27 @@ def _as_lanes(schedule: Schedule, copy: str) -> Schedule:
     return schedule
 
 
-def _through_blocks(schedule: Schedule, found: Compute, around: tuple[Loop, ...], loops: Turned) -> Schedule | None:
-    """Blocks of what is read are turned into blocks of their own, which the statement reads along its lanes."""
+def _through_blocks(
+    schedule: Schedule, found: Compute, around: tuple[Loop, ...], loops: Turned, large: bool
+) -> Schedule | None:
+    """Blocks of what is read are turned into blocks of their own, which the statement reads along its lanes.
+
+    Blocks follow each other along what is written; those of `large` arrays along what is read, where the next one is
+    in the same pages, and goes on in the middle of a line.
+    """
     lane, row = loops.lane.variable, loops.row.variable
-    element = max(schedule.program.buffers[name].dtype.itemsize for name in loops.buffers)
-    room = cache_of(schedule.machine, 2).bytes // 8 // element // len(loops.buffers)
-    lanes, rows = tile_size(schedule, found, loops)
-    most = max(lanes, rows, min(RUN_BYTES // element, 1 << (math.isqrt(room).bit_length() - 1)))
-    side = _at_most(most, loops.lane.extent)
-    schedule = schedule.split(row, _at_most(most, loops.row.extent), f"{row}.block", f"{row}.part")
+    lanes, _ = tile_size(schedule, found, loops)
+    side, run = _block_size(schedule, found, loops, large)
+    schedule = schedule.split(row, run, f"{row}.block", f"{row}.part")
     schedule = schedule.split(lane, side, f"{lane}.block", f"{lane}.part")
     schedule = schedule.split(f"{lane}.part", lanes, f"{lane}.vector", f"{lane}.lanes", tail="mask")
     others = [loop.variable for loop in around if loop.variable not in (row, lane)]
-    blocks = (f"{row}.block", f"{lane}.block")
+    blocks = (f"{lane}.block", f"{row}.block") if large else (f"{row}.block", f"{lane}.block")
     trial = schedule.attempt(Reorder(*others, *blocks, f"{row}.part", f"{lane}.vector", f"{lane}.lanes"))
     for buffer in loops.buffers:
         copy = f"{found.name}.{buffer}.block"
         trial = trial.attempt(CacheRead(buffer, blocks[-1], copy)) if trial is not None else None
-        trial = _filled(trial, copy, lane) if trial is not None else None
+        trial = _filled(trial, copy, lane, large) if trial is not None else None
     if trial is None:
         return None
     if not slow(found):
@@ -195,8 +199,12 @@ def _through_blocks(schedule: Schedule, found: Compute, around: tuple[Loop, ...]
     return trial.attempt(Vectorize(f"{lane}.lanes"))
 
 
-def _filled(schedule: Schedule, copy: str, lane: str) -> Schedule | None:
-    """A copy whose readers have lanes along the loops of `lane`, filled and stored in turned tiles."""
+def _filled(schedule: Schedule, copy: str, lane: str, large: bool) -> Schedule | None:
+    """A copy whose readers have lanes along the loops of `lane`, filled and stored in turned tiles.
+
+    Tiles lie behind each other as the readers take them; those of a `large` block, which is longer along what is read
+    than the first cache has room for, as they are written.
+    """
     statement = schedule.setting.statement(copy)
     own = own_loops(schedule.setting.enclosing(statement), statement)
     readers = schedule.setting.readers[copy]
@@ -216,7 +224,8 @@ def _filled(schedule: Schedule, copy: str, lane: str) -> Schedule | None:
     lanes, rows = tile_size(schedule, statement, loops)
     done = tiled(schedule, statement, own, loops, along_reads=True)
     rest = [Part(d) for d in range(len(reader.index)) if d not in (across, along)]
-    layout = Layout(len(reader.index), (*rest, Part(along), Part(across), Part(along, rows), Part(across, lanes)))
+    tiles = (Part(across), Part(along)) if large else (Part(along), Part(across))
+    layout = Layout(len(reader.index), (*rest, *tiles, Part(along, rows), Part(across, lanes)))
     return done.attempt(TransformLayout(copy, str(layout))) if done is not None else None
 
 
@@ -234,6 +243,33 @@ def tile_size(schedule: Schedule, found: Compute, loops: Turned) -> tuple[int, i
     return lanes, rows
 
 
+def _block_size(schedule: Schedule, found: Compute, loops: Turned, large: bool) -> tuple[int, int]:
+    """Iterations of the loops `lane` and `row` of a block of its own.
+
+    Whole lines of both sides, few enough for the first caches; or, of `large` arrays, runs of what is read that fill a
+    page, behind which the hardware does not fetch by itself, in half of the second cache. Where a size is free the
+    block is as small as the others: the array may be small.
+    """
+    buffers, second = schedule.program.buffers, cache_of(schedule.machine, 2)
+    share = second.bytes // (8 if not large or schedule.program.symbols else 2)
+    element = max(buffers[name].dtype.itemsize for name in loops.buffers)
+    lanes, rows = tile_size(schedule, found, loops)
+    if large:
+        side = _at_most(max(lanes, RUN_BYTES // buffers[found.target.buffer].dtype.itemsize), loops.lane.extent)
+        room = _floor(share // element // len(loops.buffers) // side)
+        run = min(room, page_bytes(schedule.machine) // element)
+    else:
+        room = share // element // len(loops.buffers)
+        run = min(RUN_BYTES // element, _floor(math.isqrt(room)))
+        side = _at_most(max(lanes, rows, run), loops.lane.extent)
+    return side, _at_most(max(lanes, rows, run), loops.row.extent)
+
+
+def _floor(count: int) -> int:
+    """The largest power of two that is not more."""
+    return 1 << max(0, count.bit_length() - 1)
+
+
 def _at_most(count: int, extent: Dim) -> int:
     """So many, or fewer where the loop is shorter: a power of two."""
     known = extent.value
@@ -249,7 +285,7 @@ def _large(schedule: Schedule, found: Compute) -> bool:
 
 
 def _streams(schedule: Schedule, found: Compute, loops: Turned) -> bool:
-    """Whether vectors of the result lie in lines of their own, so that they can be stored past the caches."""
+    """Whether vectors of the result lie in lines of their own, so that they are stored past the caches."""
     target = flat_address(schedule.program.buffers[found.target.buffer], found.target.index)
     lanes, _ = tile_size(schedule, found, loops)
     return all(
