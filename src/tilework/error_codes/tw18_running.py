@@ -24,8 +24,8 @@ CODES: Mapping[int, CodeInfo] = {
     ),
     1804: CodeInfo(
         "branch without a meaning",
-        "The condition chose a branch whose operations do not fit together at these sizes.",
-        "Correct the model, or give inputs for which it takes the other branch; the message says what does not fit.",
+        "The condition chose a branch, or a loop began a body, whose operations do not fit together at these sizes.",
+        "Correct the model, or give inputs for which that does not run; the message says what does not fit.",
     ),
     1805: CodeInfo(
         "black box failed",

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
 from tilework.frontends.onnx.branches import run_if
+from tilework.frontends.onnx.carried import needed
 from tilework.frontends.onnx.check import node_called, node_faults, opsets, sorted_nodes
 from tilework.frontends.onnx.containers import Held, Structure, all_rebuilt, flattened, structure, type_name
 from tilework.frontends.onnx.control import Refused, Skipped, WithoutMeaning, run_loop, run_scan
@@ -332,8 +333,9 @@ class BodyImporter:
                 found = self._subgraph(graph, given, emitter, scope, versions)
             except Skipped:
                 faults = self.faults[before:]
-                of_sizes = DOES_NOT_FIT if self._symbols.has_free else DOES_NOT_FIT | {1120, 1121}
-                if node.operator != "If" or any(fault.code not in of_sizes for fault in faults):
+                wide = node.operator == "If" and not self._symbols.has_free
+                of_sizes = DOES_NOT_FIT | {1120, 1121} if wide else DOES_NOT_FIT
+                if node.operator == "Scan" or any(fault.code not in of_sizes for fault in faults):
                     raise
                 del self.faults[before:]
                 raise WithoutMeaning(faults) from None
@@ -379,7 +381,7 @@ class BodyImporter:
         around, self._emitter = self._emitter, emitter
         try:
             self._constants(graph, inner)
-            self._run(graph.node, inner, versions)
+            self._run(needed(graph), inner, versions)  # the rest may ask for sizes that no call of it has
         finally:
             self._emitter = around
         found: list[Held] = []
@@ -402,7 +404,7 @@ class BodyImporter:
             raise NodeFault(1117, f"it has {len(node.outputs)} outputs, its branch has {len(branch.output)}")
         inner: Scope = dict(scope)
         self._constants(branch, inner)
-        self._run(branch.node, inner, versions)
+        self._run(needed(branch), inner, versions)
         for name, value in zip(node.outputs, branch.output, strict=True):
             scope[name] = inner.get(value.name, Missing.FAILED)
         return True

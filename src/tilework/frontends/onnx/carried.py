@@ -28,7 +28,7 @@ def carried_into_branches(model: ModelProto, place: int) -> ModelProto | None:
     followers: list[NodeProto] = []
     rest: list[NodeProto] = list(model.graph.node[:place])
     for node in model.graph.node[place + 1 :]:
-        if made.isdisjoint(_read(node)):
+        if made.isdisjoint(names_read(node)):
             rest.append(node)
         else:
             followers.append(node)
@@ -71,11 +71,24 @@ def _renamed(node: NodeProto, names: Mapping[str, str]) -> NodeProto:
     return found
 
 
-def _read(node: NodeProto) -> set[str]:
+def names_read(node: NodeProto) -> set[str]:
     """Names that a node reads, those inside its subgraphs included."""
     return {name for one in _all(node) for name in one.input} | {
         value.name for graph in _graphs(node) for value in graph.output
     }
+
+
+def needed(graph: GraphProto) -> list[NodeProto]:
+    """The nodes of a subgraph from which what it returns follows."""
+    makers = {name: place for place, node in enumerate(graph.node) for name in node.output if name}
+    left = [value.name for value in graph.output]
+    found: set[int] = set()
+    while left:
+        place = makers.get(left.pop())
+        if place is not None and place not in found:
+            found.add(place)
+            left.extend(names_read(graph.node[place]))
+    return [node for place, node in enumerate(graph.node) if place in found]
 
 
 def _size(node: NodeProto) -> int:

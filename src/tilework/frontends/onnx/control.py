@@ -39,7 +39,7 @@ class Refused(Exception):  # noqa: N818 - no error of its own
 
 
 class WithoutMeaning(Refused):
-    """A branch cannot be imported for sizes such as these, and may never run for them."""
+    """A branch, or the body of a loop, cannot be imported for sizes such as these, and may never run for them."""
 
 
 def run_loop(node: OnnxNode, run: Run) -> list[Operand]:
@@ -50,11 +50,41 @@ def run_loop(node: OnnxNode, run: Run) -> list[Operand]:
         raise NodeFault(1117, f"its body has {len(body.input)} inputs, {count + 2} are needed")
     if len(body.output) < count + 1:
         raise NodeFault(1117, f"its body has {len(body.output)} outputs, {count + 1} are needed")
-    if _always(node, body):
-        found = _counted_loop(node, body, run)
-        if found is not None:
-            return found
-    return _conditional_loop(node, body, run)
+    try:
+        if _always(node, body):
+            found = _counted_loop(node, body, run)
+            if found is not None:
+                return found
+        return _conditional_loop(node, body, run)
+    except WithoutMeaning as reason:
+        if len(body.output) > count + 1 or _surely_runs(node):
+            raise
+        return _never_run(node, reason)
+
+
+def _surely_runs(node: OnnxNode) -> bool:
+    """Whether a loop has a first trip whatever the data are."""
+    trips, starts = (node.operand(place).known() if node.has(place) else None for place in (0, 1))
+    runs = not node.has(0) or (trips is not None and trips.size == 1 and node.symbols.is_positive(trips.reshape(-1)[0]))
+    return runs and (not node.has(1) or (starts is not None and starts.size == 1 and starts.reshape(-1)[0] == 1))
+
+
+def _never_run(node: OnnxNode, reason: WithoutMeaning) -> list[Operand]:
+    """A loop whose body has no types at these sizes: the state as it starts; a first trip is an error."""
+    emit = node.emit
+    own = [node.value(n) for n in range(2, len(node.operands))]
+    runs = truth(emit, node.value(1)) if node.has(1) else emit.scalar(True, dtypes.boolean)
+    if node.has(0):
+        runs = emit.apply("and", runs, emit.compare("GT", emit.reshape(node.value(0), ()), 0))
+    asked, inner = emit.inside("condition"), emit.inside("body")
+    first = formal(asked, runs)
+    for emitter, values in ((asked, own), (inner, [runs, *own])):
+        for value in values:
+            formal(emitter, value)
+    text = "; ".join(f"{fault.where}: {fault.message}" for fault in reason.faults)
+    none = [inner.apply("no_value", shape=v.tensor.shape, dtype=v.tensor.dtype, reason=text) for v in own]
+    body = inner.build([inner.scalar(False, dtypes.boolean), *none])
+    return applied(emit, "while", [runs, *own], {}, [asked.build([first]), body])[1:]
 
 
 MOST_COUNTED = 1 << 20

@@ -174,6 +174,22 @@ class Emitter:
             return value
         return self.apply("assume", value, shape=tuple(shape), at_least_zero=tuple(at_least_zero))
 
+    def shaped(self, value: Value, shape: Sequence[Dim], what: str) -> Value:
+        """The value under a shape that an operator needs it to have: known to be that, or assumed.
+
+        Raises `NodeFault` 1119 where it never is, `Unified` as `equal`.
+        """
+        own = value.tensor.shape
+        text = f"{what} is [{', '.join(map(str, own))}], it must be [{', '.join(map(str, shape))}]"
+        if len(own) != len(shape):
+            raise NodeFault(1119, text)
+        for one, other in zip(own, shape, strict=True):
+            try:
+                equal(self.symbols, one, other, what)
+            except NodeFault as fault:
+                raise NodeFault(fault.code, text) from None
+        return self.assumed(value, shape)
+
     def fitted(self, value: Value, shape: Sequence[Dim]) -> Value:
         """The value with a shape's last extents wherever its own are not 1; those not known to be equal are assumed."""
         own = value.tensor.shape

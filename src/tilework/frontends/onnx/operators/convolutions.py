@@ -7,7 +7,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, fixed_extent
 from tilework.frontends.onnx.operators.normalizations import per_channel
-from tilework.frontends.onnx.unify import require_equal
+from tilework.frontends.onnx.unify import equal, require_equal
 from tilework.frontends.onnx.windows import Pads, read_window, spatial_pads
 from tilework.graph.graph import Value
 
@@ -26,10 +26,18 @@ def _kernel(node: OnnxNode, value: Value, weight: Value) -> tuple[int, ...]:
     return size
 
 
+def _with_channels(node: OnnxNode, value: Value, channels: Dim) -> Value:
+    """The input with as many channels as the weights say, which must be its own."""
+    own = value.tensor.shape
+    what = "channels of input and weights"
+    if own[1].is_constant and not channels.is_constant:
+        require_equal(node.symbols, own[1], channels, what)
+    equal(node.symbols, own[1], channels, what)
+    return node.emit.assumed(value, (own[0], channels, *own[2:]))
+
+
 def _groups(node: OnnxNode, channels: Dim, weight: Value) -> int:
     groups = node.integer("group", 1)
-    if groups >= 1:  # the weights say how many channels there are, where the input does not
-        require_equal(node.symbols, channels, weight.tensor.shape[1] * groups, "channels of input and weights")
     if groups < 1 or channels % groups != 0 or weight.tensor.shape[0] % groups != 0:
         raise NodeFault(1108, f"attribute 'group' is {groups}; {channels} channels and {weight.type} do not divide")
     return groups
@@ -62,6 +70,7 @@ def _add_bias(node: OnnxNode, found: Value, position: int) -> Value:
 def convolved(node: OnnxNode, value: Value, weight: Value, fill: Value | None = None) -> Value:
     """The convolution that the node's attributes describe, of these operands; `fill`: what padding holds, if not 0."""
     size = _kernel(node, value, weight)
+    value = _with_channels(node, value, weight.tensor.shape[1] * max(node.integer("group", 1), 1))
     groups = _groups(node, value.tensor.shape[1], weight)
     window = read_window(node, value.tensor.shape[2:], size)
     padding = window.padding
@@ -81,7 +90,8 @@ def _transposed(node: OnnxNode) -> Value:
     value, weight, emit = node.value(0), node.value(1), node.emit
     size = _kernel(node, value, weight)
     rank = len(size)
-    groups = _transposed_groups(node, value, weight)
+    groups = _transposed_groups(node, weight)
+    value = _with_channels(node, value, weight.tensor.shape[0])
     strides, dilations = node.positives("strides", rank), node.positives("dilations", rank)
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
     padding = tuple(
@@ -97,12 +107,11 @@ def _transposed(node: OnnxNode) -> Value:
     return _add_bias(node, found, 2)
 
 
-def _transposed_groups(node: OnnxNode, value: Value, weight: Value) -> int:
+def _transposed_groups(node: OnnxNode, weight: Value) -> int:
     groups = node.integer("group", 1)
     channels = weight.tensor.shape[0]
     if groups < 1 or channels % groups != 0:
         raise NodeFault(1108, f"attribute 'group' is {groups}, it must divide the {channels} channels")
-    require_equal(node.symbols, value.tensor.shape[1], channels, "channels of input and weights")
     return groups
 
 

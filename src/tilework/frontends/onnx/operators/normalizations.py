@@ -125,6 +125,11 @@ def _group(node: OnnxNode) -> Value:
     batch, channels, *spatial = value.tensor.shape
     if groups < 1:
         raise NodeFault(1108, f"attribute 'num_groups' is {groups}, it must be positive")
+    if node.opset >= 21 and node.value(1).tensor.rank == 1:  # scales say how many channels there are
+        told = node.value(1).tensor.shape[0]
+        if told.is_constant and not channels.is_constant:
+            value = emit.shaped(value, (batch, told, *spatial), "the input")
+            channels = told
     inside = require_divisible(channels, groups, "the number of channels")
     wide = emit.convert(value, _stash_type(node, value) if node.opset >= 21 else element(value))
     split = emit.reshape(wide, (batch, groups, inside, *spatial))

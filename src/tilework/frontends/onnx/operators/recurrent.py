@@ -275,23 +275,23 @@ def run_layer(layer: Layer, node: OnnxNode) -> tuple[Value | None, ...]:
         require_equal(node.symbols, hidden, size, f"what is recurrent in R {r.type} and attribute 'hidden_size'")
     if not hidden.is_constant:
         raise NodeFault(1121, f"how many hidden elements R {r.type} has must be known")
+    x = emit.shaped(x, (*x.tensor.shape[:2], w.tensor.shape[1 if layer.gates_last else 2]), "X")
     for value, rows, what in ((w, x.tensor.shape[2], "W"), (r, hidden, "R")):
         sides = (hidden * layer.gates, rows)
         _expect(node, value, (dim(directions), *(sides[::-1] if layer.gates_last else sides)), what)
     biases = node.optional(3)
     if biases is not None:
-        _expect(node, biases, (dim(directions), hidden * (2 * layer.gates)), "B")
+        biases = emit.shaped(biases, (dim(directions), hidden * (2 * layer.gates)), "B")
     steps, batch, _ = x.tensor.shape
     lengths = _lengths(node, steps, batch)
     starts = [node.optional(5 + n) for n in range(layer.states)]
-    for start, what in zip(starts, ("initial_h", "initial_c"), strict=False):
+    first = (batch, dim(directions), hidden) if batch_first else (dim(directions), batch, hidden)
+    for n, start in enumerate(starts):
         if start is not None:
-            _expect(
-                node, start, (batch, dim(directions), hidden) if batch_first else (dim(directions), batch, hidden), what
-            )
+            starts[n] = emit.shaped(start, first, ("initial_h", "initial_c")[n])
     peepholes = node.optional(7) if layer.states == 2 else None
     if peepholes is not None:
-        _expect(node, peepholes, (dim(directions), hidden * 3), "P")
+        peepholes = emit.shaped(peepholes, (dim(directions), hidden * 3), "P")
     activations = _activations(node, layer.activations, directions)
     cell = layer.cell(node)
     found: list[tuple[Value, ...]] = []
@@ -328,7 +328,7 @@ def _lengths(node: OnnxNode, steps: Dim, batch: Dim) -> Value | None:
     lengths, emit = node.optional(4), node.emit
     if lengths is None:
         return None
-    _expect(node, lengths, (batch,), "sequence_lens")
+    lengths = emit.shaped(lengths, (batch,), "sequence_lens")
     known = node.operand(4).array
     if known is not None and known.size:
         least, most = int(known.min()), int(known.max())

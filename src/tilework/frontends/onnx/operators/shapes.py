@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilework.dims import Dim, dim, minimum, product
+from tilework.dims import Dim, dim, maximum, minimum, product
 from tilework.frontends.onnx.broadcasting import expanded
 from tilework.frontends.onnx.computed_sizes import sizes
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.node import OnnxNode, fixed_extent
+from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import Operand
 from tilework.frontends.onnx.unify import equal, require_divisible
 from tilework.graph.graph import Value
@@ -195,11 +195,13 @@ def _even_parts(node: OnnxNode, extent: Dim, count: int) -> list[Dim]:
     """Equal parts; since version 18 the last may be smaller."""
     if node.given("num_outputs") and node.integer("num_outputs") != count:
         raise NodeFault(1108, f"attribute 'num_outputs' is {node.integer('num_outputs')}, there are {count} outputs")
-    if extent % count == 0 or not node.given("num_outputs"):
+    if extent.is_constant and not node.given("num_outputs"):
         return [require_divisible(extent, count, "the extent to split")] * count
-    size = fixed_extent(extent, "the extent to split")
-    chunk = -(-size // count)
-    return [dim(max(0, min(chunk, size - chunk * part))) for part in range(count)]
+    if extent % count == 0 or not node.given("num_outputs"):
+        return [extent // count] * count
+    chunk = extent.ceildiv(count)
+    parts = [node.symbols.simplify(minimum(chunk, maximum(0, extent - chunk * part))) for part in range(count - 1)]
+    return [*parts, node.symbols.simplify(extent - sum(parts, dim(0)))]
 
 
 def _image(node: OnnxNode, value: Value) -> tuple[Dim, Dim, Dim, Dim, int]:
