@@ -10,7 +10,7 @@ from typing import NoReturn, Self, TypeVar
 
 from tilework import environment
 from tilework.codegen.cpu.jit import Jit
-from tilework.errors import TileworkError, UsageError
+from tilework.errors import UsageError
 from tilework.fast_dataclass import dataclass
 from tilework.runtime.forks import in_child
 from tilework.runtime.kept_objects import kept_objects
@@ -129,7 +129,7 @@ class Context:
                 threading.Thread(target=self._prepare, name="tilework-parts").start()
 
     def _prepare(self) -> None:
-        with contextlib.suppress(TileworkError):
+        with contextlib.suppress(BaseException):  # a library that cannot be loaded too: who asks for the part is told
             _ = self.jit  # apart: who needs only this waits for no more
             _ = self.pool, self.native
 
