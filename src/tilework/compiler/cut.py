@@ -15,7 +15,7 @@ from tilework.dims import Dim
 from tilework.errors import CodegenError
 from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import Attribute, Graph, Node, Value, captured, walk
-from tilework.graph.types import TensorType, TokenType, ValueType
+from tilework.graph.types import OpaqueType, TensorType, TokenType, ValueType
 from tilework.graph.verify import verify as verify_graph
 from tilework.ops.interpret import BlackBoxFunction
 from tilework.plan.plan import PlanInput, input_bindings
@@ -67,12 +67,13 @@ class Cut:
 
 
 def cut_at_boxes(graph: Graph, functions: Mapping[str, BlackBoxFunction]) -> Cut | None:
-    """None for a graph without black boxes.
+    """None for a graph without black boxes and what only those take: the plan has no place for that.
 
     Raises `CodegenError` 1652 for a box in the body of control flow or without a function, and for tokens; 1653 where a
     box needs a size that only itself tells.
     """
-    if not any(node.black_box for node in graph.nodes):
+    given = (*graph.inputs, *map(graph.values.__getitem__, graph.outputs))
+    if not any(node.black_box for node in graph.nodes) and not any(isinstance(v.type, OpaqueType) for v in given):
         return None
     verify_graph(graph)
     refuse_what_is_not_compiled(graph, inside_only=True)

@@ -221,6 +221,10 @@ class GraphBuilder:
         inner.symbols, inner._used, inner._counts, inner._is_inner = self.symbols, self._used, self._counts, True
         return inner
 
+    def capture(self, value: Value) -> None:
+        """Let a subgraph read a value of a graph around it that was made after the subgraph's builder."""
+        self._enclosing[value.name] = value
+
     def build(self, outputs: Sequence[Value | str], signature: GraphSignature | None = None) -> Graph:
         """The graph with these outputs; not verified. A subgraph declares no symbols: it sees those around it."""
         names = tuple(self.value(v).name for v in outputs)

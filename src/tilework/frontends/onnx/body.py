@@ -19,6 +19,7 @@ from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.finished import finished
 from tilework.frontends.onnx.functions import Body, body_of, model_functions
+from tilework.frontends.onnx.moved_strings import moved, moves_strings
 from tilework.frontends.onnx.node import OnnxNode, Result
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.outputs import output_faults
@@ -30,16 +31,7 @@ from tilework.frontends.onnx.signature import CONTROL_FLOW, DeclaredInput
 from tilework.frontends.onnx.source import DEEPEST, LoadedModel
 from tilework.frontends.onnx.symbols import SymbolTable
 from tilework.frontends.onnx.tensors import STRING_ELEMENTS, to_array
-from tilework.frontends.onnx.words import (
-    MOVERS,
-    is_outside,
-    of_strings,
-    outside,
-    positions,
-    spoken,
-    stored_strings,
-    takes_strings,
-)
+from tilework.frontends.onnx.words import of_strings, outside, stored_strings, takes_strings
 from tilework.graph.graph import Array, Graph, Value
 from tilework.graph.limits import beyond_limits
 from tilework.graph.types import OpaqueType, TensorType
@@ -213,13 +205,12 @@ class BodyImporter:
             self._defined(name, result, scope)
 
     def _converted(self, node: OnnxNode, converter: Converter) -> Sequence[Held | None]:
-        first = node.operands[0] if node.operands else None
         if takes_strings(node) and node.proto.domain in STANDARD_DOMAINS:
             own = converters().get(of_strings(node.operator))
             if own is not None:
                 return self._results(own(node))
-        if first is not None and first.words is not None and qualified(node.proto.domain, node.operator) in MOVERS:
-            return self._moved_strings(node, first, converter)
+        if node.proto.domain in STANDARD_DOMAINS and moves_strings(node):
+            return moved(node, lambda numbers: self._converted(numbers, converter))
         results = evaluate(node) if node.proto.domain in STANDARD_DOMAINS else None
         if results is not None:
             return results
@@ -229,17 +220,6 @@ class BodyImporter:
     def _results(found: Result | tuple[Result | None, ...]) -> Sequence[Held | None]:
         parts = found if isinstance(found, tuple) else (found,)
         return [from_value("", part) if isinstance(part, Value) else part for part in parts]
-
-    def _moved_strings(self, node: OnnxNode, first: Operand, converter: Converter) -> Sequence[Held | None]:
-        """Strings moved about: their positions are."""
-        if is_outside(first) and node.operator == "Identity":
-            return [first]
-        words = first.words or ()
-        plain = from_value("", positions(node.emit, first))
-        return [
-            spoken(node.emit.emit(found), words) if isinstance(found, Operand) else found
-            for found in self._converted(node.on((plain, *node.operands[1:])), converter)
-        ]
 
     def _on_sequences(
         self, node: OnnxNode, held: Sequence[Held | None], scope: Scope, versions: Mapping[str, int]

@@ -10,6 +10,7 @@ import numpy as np
 from tilework.dims import Dim, dim
 from tilework.frontends.onnx.containers import Held, Maybe, TensorSequence
 from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.moved_strings import moved
 from tilework.frontends.onnx.node import OnnxNode, fixed_extent
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.tensors import element_type
@@ -159,15 +160,24 @@ def _chunks(extent: Dim, size: int) -> list[Dim]:
 
 
 def _concat(node: OnnxNode, held: Sequence[Held | None]) -> Held:
-    sequence, emit = _sequence(held), node.emit
+    sequence = _sequence(held)
     if not sequence.elements:
         raise NodeFault(1119, "an empty sequence has nothing to join")
+    if any(element.words is not None for element in sequence.elements):
+        (found,) = moved(node.on(sequence.elements), lambda places: [_joined(places)])
+        assert isinstance(found, Operand)
+        return found
+    return _joined(node.on(sequence.elements))
+
+
+def _joined(node: OnnxNode) -> Operand:
+    """The operands side by side, along a dimension of theirs or a new one."""
+    emit = node.emit
     new = node.flag("new_axis")
-    first = emit.emit(sequence.elements[0])
+    first = node.value(0)
     axis = node.axis(node.integer("axis"), first.tensor.rank + new)
     fitted: list[Value] = []
-    for element in sequence.elements:
-        value = emit.emit(element)
+    for value in node.values():
         if value.tensor.rank != first.tensor.rank:
             raise NodeFault(1119, f"elements {first.type} and {value.type} differ in rank")
         wanted = list(first.tensor.shape)

@@ -28,6 +28,9 @@ PROVIDER = "tilework.frontends.onnx"
 REFERENCE = "onnx.reference"
 """Who runs the black boxes."""
 
+NEVER_FAIL = frozenset({"PlaceOfStrings", "PlacesOfElements", "RankedStrings", "StringsAtPlaces"})
+"""Black boxes that take whatever their operands may be."""
+
 
 def of_strings(operator: str) -> str:
     """The key, in the table of converters, of what an operator does with strings that also has a form for numbers."""
@@ -38,12 +41,6 @@ def takes_strings(node: OnnxNode) -> bool:
     """Whether strings go into a node, or come out of one that makes them of numbers."""
     into = any(operand is not None and operand.words is not None for operand in node.operands)
     return into or (node.operator == "Cast" and node.given("to") and node.integer("to") == STRING_ELEMENTS)
-
-
-MOVERS = frozenset({
-    "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Tile", "Transpose", "Unsqueeze",
-})  # fmt: skip
-"""Operators that move elements whatever they are: they work on positions as well."""
 
 
 def spoken(places: Value, words: Sequence[str]) -> Operand:
@@ -104,11 +101,7 @@ def presented(emit: Emitter, operand: Operand) -> Value:
     if is_outside(operand):
         assert operand.value is not None
         return operand.value
-    kinds: list[ValueType] = [OpaqueType(STRINGS)]
-    (found,) = emit.builder.black_box(
-        "StringsAtPlaces", PROVIDER, positions(emit, operand), results=kinds, location=emit.location,
-        words=operand.words,
-    )  # fmt: skip
+    (found,) = box(emit, "StringsAtPlaces", [positions(emit, operand)], [OpaqueType(STRINGS)], words=operand.words)
     return found
 
 
@@ -121,7 +114,39 @@ def boxed(
         value = operand.value if is_outside(operand) else emit.emit(operand)
         assert value is not None
         values.append(value)
-    names = [emit.builder.fresh(f"{operands[0].name or operator} ({operator})") for _ in kinds]
-    return emit.builder.black_box(
+    return box(emit, operator, values, kinds, operands[0].name, **attributes)
+
+
+def box(
+    emit: Emitter, operator: str, values: Sequence[Value], kinds: Sequence[ValueType], name: str = "",
+    **attributes: object,
+) -> tuple[Value, ...]:  # fmt: skip
+    """The results of a black box of `black_boxes.FUNCTIONS`.
+
+    In a body of control flow, where no box can run, it stands in the outermost graph that has its operands: that may
+    be more often than the body runs, so boxes that may fail stay where they are, and are refused.
+    """
+    home, inside = emit, list[Emitter]()
+    while operator in NEVER_FAIL and home.around is not None and not any(map(home.builder.defines, values)):
+        inside.append(home)
+        home = home.around
+    names = [home.builder.fresh(f"{name or operator} ({operator})") for _ in kinds]
+    found = home.builder.black_box(
         operator, PROVIDER, *values, results=kinds, location=emit.location, names=names, **attributes
     )
+    for inner in inside:
+        for value in found:
+            inner.builder.capture(value)
+    return found
+
+
+def places(emit: Emitter, operand: Operand) -> Value:
+    """The number of each element among all elements of strings from outside, whose sizes this tells."""
+    key = id(operand)
+    if key not in emit.made:
+        assert operand.value is not None
+        kind = TensorType(operand.shape, dtypes.int64)
+        fixed = tuple(-1 if extent.value is None else extent.value for extent in operand.shape)
+        (found,) = box(emit, "PlacesOfElements", [operand.value], [kind], operand.name, extents=fixed)
+        emit.made[key] = (operand, found)
+    return emit.made[key][1]

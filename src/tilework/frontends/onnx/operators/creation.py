@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from tilework import dtypes
-from tilework.dims import dim, product
+from tilework.dims import Dim, dim, product
 from tilework.frontends.onnx.computed_sizes import counted_range, range_data_decide, sizes
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
@@ -15,6 +15,7 @@ from tilework.frontends.onnx.node import OnnxNode, Result
 from tilework.frontends.onnx.operand import LARGEST_KNOWN, Operand, dim_array, from_array, from_dims
 from tilework.frontends.onnx.shape_arithmetic import symbolic_range_length
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
+from tilework.frontends.onnx.words import is_outside, places
 from tilework.graph.graph import Value
 
 
@@ -90,9 +91,17 @@ def _eye(node: OnnxNode) -> Value:
     return emit.convert(emit.compare("EQ", rows, columns), dtype)
 
 
+def _extents(node: OnnxNode) -> tuple[Dim, ...]:
+    """The extents of the first operand; those of strings from outside are told by their places."""
+    operand = node.operand(0)
+    if operand.words is not None and is_outside(operand) and not all(extent.is_constant for extent in operand.shape):
+        places(node.emit, operand)
+    return operand.shape
+
+
 def _shape(node: OnnxNode) -> Operand:
     """The extents, or (since version 15) those from `start` to `end`."""
-    shape = node.operand(0).shape
+    shape = _extents(node)
     rank = len(shape)
     ends = (node.integer("start", 0), node.integer("end", rank))
     start, end = (min(max(e + rank if e < 0 else e, 0), rank) for e in ends)
@@ -101,7 +110,7 @@ def _shape(node: OnnxNode) -> Operand:
 
 
 def _size(node: OnnxNode) -> Operand:
-    return from_dims(node.outputs[0], dim_array([product(node.operand(0).shape)], ()), dtypes.int64)
+    return from_dims(node.outputs[0], dim_array([product(_extents(node))], ()), dtypes.int64)
 
 
 CONVERTERS: dict[str, Converter] = {

@@ -1,4 +1,4 @@
-"""Operators on strings: ONNX's reference runs them as black boxes, before or after what is compiled."""
+"""Operators on strings: black boxes, before or after what is compiled. ONNX's reference runs most of them."""
 
 from __future__ import annotations
 
@@ -12,11 +12,17 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, Result
 from tilework.frontends.onnx.operand import STRINGS, Operand, from_value
 from tilework.frontends.onnx.tensors import STRING_ELEMENTS, element_type
-from tilework.frontends.onnx.words import REFERENCE, of_strings, outside, presented
+from tilework.frontends.onnx.words import REFERENCE, box, of_strings, outside, presented
 from tilework.graph.types import OpaqueType, TensorType, ValueType
 
 _Made = tuple[DType | None, tuple[Dim, ...]]
 """What a black box makes: elements of a type (None: strings), and their shape."""
+
+
+_READ = frozenset({
+    "bool", "float16", "float32", "float64", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+})  # fmt: skip
+"""Types of numbers that NumPy has."""
 
 
 def _by_reference(node: OnnxNode, results: Sequence[_Made]) -> tuple[Result | None, ...]:
@@ -64,7 +70,14 @@ def _normalizer(node: OnnxNode) -> tuple[Result | None, ...]:
     if operand.rank not in (1, 2) or (operand.rank == 2 and operand.shape[0].value not in (None, 1)):
         raise NodeFault(1119, f"the input {operand} must have the shape [C] or [1, C]")
     left = node.symbols.free(f"{node.outputs[0]} (words)", "words")
-    return _by_reference(node, [(None, (left,) if operand.rank == 1 else (dim(1), left))])
+    shape = (left,) if operand.rank == 1 else (dim(1), left)
+    change = node.choice("case_change_action", "NONE", ("NONE", "LOWER", "UPPER"))
+    texts, emit = presented(node.emit, operand), node.emit
+    (found,) = box(
+        emit, "StringNormalizer", [texts], [OpaqueType(STRINGS)], node.outputs[0], change=change,
+        case_sensitive=node.flag("is_case_sensitive"), stops=tuple(node.texts("stopwords", ())),
+    )  # fmt: skip
+    return (outside("", found, shape),)
 
 
 def _full_match(node: OnnxNode) -> tuple[Result | None, ...]:
@@ -77,8 +90,16 @@ def _equal(node: OnnxNode) -> tuple[Result | None, ...]:
 
 
 def _cast(node: OnnxNode) -> tuple[Result | None, ...]:
-    to = node.integer("to")
-    return _by_reference(node, [(None if to == STRING_ELEMENTS else element_type(to), node.operand(0).shape)])
+    """Numbers as words, and words as numbers: of types that NumPy does not have by way of one that it has."""
+    to, operand, emit = node.integer("to"), node.operand(0), node.emit
+    given = [presented(emit, operand)]
+    if to == STRING_ELEMENTS:
+        (found,) = box(emit, "Cast", given, [OpaqueType(STRINGS)], node.outputs[0], dtype="string")
+        return (outside("", found, operand.shape),)
+    kind = element_type(to)
+    wide = kind if kind.name in _READ else dtypes.int64 if kind.is_integer else dtypes.float32
+    (found,) = box(emit, "Cast", given, [TensorType(operand.shape, wide)], node.outputs[0], dtype=wide.name)
+    return (from_value("", emit.convert(found, kind)),)
 
 
 CONVERTERS: dict[str, Converter] = {

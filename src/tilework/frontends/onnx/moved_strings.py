@@ -1,0 +1,112 @@
+"""Strings moved about: what moves are numbers, each the place of a string, as operators on numbers move them.
+
+The places are those in one pool: all elements of the tensors of strings that come from outside, then the words that are
+known. A black box after the movement picks the strings; where nothing comes from outside they stay places in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import numpy as np
+
+from tilework import dtypes
+from tilework.dims import Dim, dim, product
+from tilework.frontends.onnx.containers import Held
+from tilework.frontends.onnx.emitter import Emitter
+from tilework.frontends.onnx.faults import NodeFault
+from tilework.frontends.onnx.node import OnnxNode
+from tilework.frontends.onnx.operand import STRINGS, Operand, from_value
+from tilework.frontends.onnx.words import box, is_outside, outside, places, positions, spoken
+from tilework.graph.types import OpaqueType, TensorType
+
+MOVERS = frozenset({
+    "Compress", "Concat", "ConcatFromSequence", "DepthToSpace", "Expand", "Flatten", "Gather", "GatherElements",
+    "GatherND", "Identity", "OneHot", "Pad", "Reshape", "ReverseSequence", "Scatter", "ScatterElements", "ScatterND",
+    "Slice", "SpaceToDepth", "Split", "Squeeze", "Tile", "Transpose", "Unique", "Unsqueeze", "Where",
+})  # fmt: skip
+"""Operators that move elements whatever they are. `Unique` compares them: it moves ranks, which compare as strings."""
+
+Convert: TypeAlias = "Callable[[OnnxNode], Sequence[Held | None]]"
+
+
+def moves_strings(node: OnnxNode) -> bool:
+    """Whether a node of ai.onnx does nothing with strings but move them."""
+    return node.operator in MOVERS and any(given is not None and given.words is not None for given in node.operands)
+
+
+def moved(node: OnnxNode, convert: Convert) -> list[Held | None]:
+    """The results of a node of `MOVERS`, with `convert` for what it does with numbers."""
+    if node.given("reduction") and node.text("reduction") != "none":
+        raise NodeFault(1108, f"attribute 'reduction' is {node.text('reduction')!r}, strings are only replaced")
+    first = node.operands[0]
+    if node.operator == "Identity" and first is not None and is_outside(first):
+        return [first]
+    if node.operator == "Unique":
+        return _unique(node, convert)
+    operands = list(node.operands)
+    if node.operator == "Pad" and not node.has(2):
+        operands[2:3] = [Operand("", dtypes.int64, (), array=np.zeros((), np.int64), words=("",))]
+    pool = _Pool(node.emit, [given for given in operands if given is not None and given.words is not None])
+    found = convert(node.on([None if given is None else pool.placed(given) for given in operands]))
+    return [pool.picked(result) if isinstance(result, Operand) else result for result in found]
+
+
+def _unique(node: OnnxNode, convert: Convert) -> list[Held | None]:
+    """What is distinct among the ranks of the strings."""
+    operand, emit = node.operand(0), node.emit
+    words = tuple(sorted(set(operand.words or ())))
+    if is_outside(operand):
+        assert operand.value is not None
+        kinds = [TensorType(operand.shape, dtypes.int64), OpaqueType(STRINGS)]
+        ranks, texts = box(emit, "RankedStrings", [operand.value], kinds, operand.name)
+    else:
+        rank = {word: place for place, word in enumerate(words)}
+        known = np.array([rank[word] for word in operand.words or ()] or [0], np.int64)
+        ranks, texts = emit.apply("take", emit.constant(known), positions(emit, operand), dimension=0), None
+    found = list(convert(node.on([from_value("", ranks)])))
+    assert isinstance(found[0], Operand)
+    value = emit.emit(found[0])
+    if texts is None:
+        found[0] = spoken(value, words)
+    else:
+        (distinct,) = box(emit, "StringsAtPlaces", [value, texts], [OpaqueType(STRINGS)], words=())
+        found[0] = outside("", distinct, found[0].shape)
+    return found
+
+
+class _Pool:
+    """The strings that one node moves."""
+
+    def __init__(self, emit: Emitter, operands: Sequence[Operand]) -> None:
+        self._emit = emit
+        self._sources = list({id(given): given for given in operands if is_outside(given)}.values())
+        self._starts: dict[int, Dim] = {}
+        total = dim(0)
+        for source in self._sources:
+            self._starts[id(source)] = total
+            total = total + product(source.shape)
+        words: list[str] = []
+        for known in (given for given in operands if not is_outside(given)):
+            self._starts.setdefault(id(known), total + len(words))
+            words += known.words or ()
+        self._words = tuple(words)
+
+    def placed(self, operand: Operand) -> Operand:
+        """Strings as places in the pool; what holds numbers stays."""
+        if operand.words is None:
+            return operand
+        emit = self._emit
+        own = places(emit, operand) if is_outside(operand) else positions(emit, operand)
+        start = self._starts[id(operand)]
+        return from_value("", own if start == 0 else emit.apply("add", own, emit.extent(start, dtypes.int64)))
+
+    def picked(self, found: Operand) -> Operand:
+        """The strings at places in the pool."""
+        value = self._emit.emit(found)
+        if not self._sources:
+            return spoken(value, self._words)
+        given = [source.value for source in self._sources if source.value is not None]
+        (texts,) = box(self._emit, "StringsAtPlaces", [value, *given], [OpaqueType(STRINGS)], words=self._words)
+        return outside("", texts, found.shape)
