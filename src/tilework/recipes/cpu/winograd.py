@@ -26,7 +26,7 @@ from tilework.schedule.primitives.parallel import Parallel
 from tilework.schedule.schedule import Schedule
 
 ROOM = 3
-"""Second-level caches that the patches and products of a block fill: measured, see design/0039."""
+"""Second-level caches that the patches and products of a block fill: measured, see design/0040."""
 FREE = 4
 """Columns of squares of a block where nobody knows how many there are: those beyond the last are computed in vain."""
 FREE_ROWS = 16
