@@ -16,11 +16,12 @@ from tilework.dtypes import DType
 from tilework.frontends.onnx.black_boxes import FUNCTIONS
 from tilework.frontends.onnx.check import OLDEST_OPSET
 from tilework.frontends.onnx.converters import converters, qualified
+from tilework.frontends.onnx.moved_strings import MOVERS
 from tilework.frontends.onnx.schema import ML_DOMAIN
 from tilework.frontends.onnx.sequences import SEQUENCE_OPERATORS
 from tilework.frontends.onnx.signature import CONTROL_FLOW
 from tilework.frontends.onnx.tensors import ELEMENT_TYPES, ONNX_NAMES
-from tilework.frontends.onnx.words import MOVERS, of_strings
+from tilework.frontends.onnx.words import of_strings
 
 MISSING = {
     "ImageDecoder": "decoding image files is left to a library before the model",
