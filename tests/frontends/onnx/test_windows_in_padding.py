@@ -48,3 +48,18 @@ def test_mean(counted: int) -> None:
 def test_length() -> None:
     (found,) = tilework.compile(pool("LpPool", F32, ["y"]))(np.ones((1, 2, 3), F32))
     np.testing.assert_allclose(found[0, 0], [0, 0, 1, 2**0.5, 2**0.5, 1, 0, 0], rtol=1e-6)
+
+
+@pytest.mark.parametrize("automatic", ["SAME_UPPER", "SAME_LOWER"])
+@pytest.mark.parametrize(("size", "stride"), [(1, 3), (2, 4), (1, 5), (3, 7), (2, 5), (2, 3)])
+def test_windows_with_elements_between_them(size: int, stride: int, automatic: str) -> None:
+    """Automatic padding is negative then: what it cuts is halved and rounded towards zero, as in ONNX Runtime."""
+    node = helper.make_node("AveragePool", ["x"], ["y"], kernel_shape=[size], strides=[stride], auto_pad=automatic)
+    executable = tilework.compile(model([node], {"x": (F32, [1, 2, "n"])}, ["y"], {}, 22), checked=True)
+    for count in range(1, 16):
+        x = np.random.default_rng(count).integers(1, 9, (1, 2, count)).astype(F32)
+        starts = range(0, -(-count // stride) * stride, stride)
+        total = starts[-1] + size - count
+        low = int((total + (automatic == "SAME_LOWER")) / 2)
+        expected = [x[..., max(at - low, 0) : max(at - low, 0) + size - max(low - at, 0)].mean(-1) for at in starts]
+        np.testing.assert_allclose(executable(x)[0], np.stack(expected, -1), rtol=1e-6)

@@ -62,7 +62,7 @@ def read_window(
     padding: list[tuple[Dim, Dim]] = []
     if automatic in ("SAME_UPPER", "SAME_LOWER"):
         for extent, stride, span in zip(spatial, strides, reach, strict=True):
-            padding.append(_same(node, extent, stride, span, automatic == "SAME_UPPER"))
+            padding.append(_same(node, extent, stride, span, automatic == "SAME_UPPER", cuts=overhanging))
     elif automatic == "VALID":
         padding = [(dim(0), dim(0))] * rank
     else:
@@ -91,9 +91,17 @@ def read_window(
     return Window(size, strides, dilations, tuple(padding), tuple(extension))
 
 
-def _same(node: OnnxNode, extent: Dim, stride: int, span: int, upper: bool) -> tuple[Dim, Dim]:
-    """Padding with which the output has ceil(extent / stride) elements; the odd one goes to the upper or lower side."""
-    total = node.symbols.simplify(maximum(0, (extent.ceildiv(stride) - 1) * stride + span - extent))
+def _same(node: OnnxNode, extent: Dim, stride: int, span: int, upper: bool, *, cuts: bool) -> tuple[Dim, Dim]:
+    """Padding with which the output has ceil(extent / stride) elements; the odd one goes to the upper or lower side.
+
+    `cuts`: it is negative, halves rounded towards zero, where windows leave out two elements or more between them.
+    """
+    total = (extent.ceildiv(stride) - 1) * stride + span - extent
+    if cuts and stride > span + 1:
+        more = 0 if upper else 1
+        low = node.symbols.simplify(maximum(0, total + more) // 2 - maximum(0, -total - more) // 2)
+        return low, node.symbols.simplify(total - low)
+    total = node.symbols.simplify(maximum(0, total))
     half = node.symbols.simplify(total // 2)
     return (half, total - half) if upper else (total - half, half)
 
