@@ -103,7 +103,8 @@ CODES: Mapping[int, CodeInfo] = {
     1120: CodeInfo(
         "condition not known",
         "Control flow depends on values that are known only when the model runs.",
-        "Cut the model before it, or make the condition constant.",
+        "Give the results of both branches, and a loop's state before and after a trip, one element type and rank "
+        "(by Cast, Reshape, Unsqueeze), or make the condition constant.",
     ),
     1121: CodeInfo(
         "dimensions not known to fit",

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from typing import Any
 
@@ -12,7 +13,7 @@ from onnx import NodeProto, TensorProto, helper, numpy_helper
 
 import tilework
 from tests.frontends.onnx.models import codes_of, model
-from tilework.errors import FrontendError
+from tilework.errors import FrontendError, RunError
 from tilework.frontends.onnx.carried import MOST_NODES
 from tilework.runtime.executable import Executable
 
@@ -101,3 +102,72 @@ def test_more_than_is_copied_is_refused() -> None:
     with pytest.raises(FrontendError) as caught:
         tilework.compile(model(nodes, {"x": (F, (1, 3))}, ["y"], ZERO))(np.ones((1, 3), np.float32))
     assert {fault.code for fault in caught.value.faults} == {1120}
+
+
+def wrapped(nodes: list[NodeProto], result: str, kind: str) -> NodeProto:
+    """These nodes as a branch, beside one that returns x as a vector, or as the body of a loop of one trip."""
+    flat = helper.make_node("Reshape", ["x", "all"], ["as_it_is"])
+    if kind == "branch":
+        graphs = [
+            helper.make_graph(inner, name, [], [helper.make_empty_tensor_value_info(inner[-1].output[0])])
+            for name, inner in (("then", nodes), ("else", [flat]))
+        ]
+        return helper.make_node("If", ["outer"], [result], then_branch=graphs[0], else_branch=graphs[1])
+    inputs = [helper.make_tensor_value_info(name, kind, shape) for name, kind, shape in (
+        ("trip", TensorProto.INT64, []), ("go", TensorProto.BOOL, []), ("state", F, [None]))]  # fmt: skip
+    body = helper.make_graph(
+        [*nodes, helper.make_node("Identity", ["go"], ["go_on"])], "body", inputs,
+        [helper.make_empty_tensor_value_info(name) for name in ("go_on", nodes[-1].output[0])],
+    )  # fmt: skip
+    return helper.make_node("Loop", ["one", "", "x_flat"], [result], body=body)
+
+
+@pytest.mark.parametrize("choices", [1, 2])
+@pytest.mark.parametrize("kind", ["branch", "loop"])
+def test_inside_control_flow(kind: str, choices: int) -> None:
+    inner = [*positive("x", "c"), chosen("r", "c"), helper.make_node("Mul", ["r", "r"], ["s"])]
+    if choices == 2:
+        inner += [*positive("s", "d"), chosen("t", "d"), helper.make_node("Add", ["s", "t"], ["u"])]
+    inner.append(helper.make_node("Reshape", ["u" if choices == 2 else "s", "all"], ["made"]))
+    nodes = [
+        helper.make_node("ReduceMax", ["x_or_more"], ["largest"], keepdims=0),
+        helper.make_node("Less", ["largest", "four"], ["outer"]), helper.make_node("Reshape", ["x", "all"], ["x_flat"]),
+        wrapped(inner, "y", kind),
+    ]  # fmt: skip
+    nodes.insert(0, helper.make_node("Concat", ["x", "some"], ["x_or_more"], axis=1))
+    held = {
+        **ZERO, "all": np.array([-1]), "one": np.array(1), "four": np.array(4, np.float32),
+        "some": np.array([[-9]], np.float32),
+    }  # fmt: skip
+    executable = tilework.compile(model(nodes, X, ["y"], held))
+    for x in ([[1, 2, 3]], [[-1, -2]], [[0]], [[5]]):
+        array = np.array(x, np.float32)
+        squared = result_of(array) ** 2
+        if choices == 2:
+            squared = squared + (array[0] if squared.sum() > 0 else -array)
+        wanted = squared.ravel() if kind == "loop" or array.max() < 4 else array.ravel()
+        (found,) = executable(array)
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_many_choices_inside_control_flow_end() -> None:
+    """Each doubles what the next one is in: after some, what follows one more is an error where it runs."""
+    inner: list[NodeProto] = []
+    last = "x"
+    for place in range(12):
+        inner += [*positive(last, f"c{place}"), chosen(f"r{place}", f"c{place}")]
+        last = f"r{place}"
+    nodes = [
+        *positive("x", "outer"),
+        wrapped([*inner, helper.make_node("Reshape", [last, "all"], ["y0"])], "y", "branch"),
+    ]
+    executable = tilework.compile(model(nodes, {"x": (F, (1, 3))}, ["y"], {**ZERO, "all": np.array([-1])}))
+    for x in ([[1, 2, 3]], [[-1, -2, 1]], [[5, -9, 1]]):
+        array = wanted = np.array(x, np.float32)
+        for _ in range(12 * (array.sum() > 0)):
+            wanted = array.ravel() if wanted.sum() > 0 else -array
+        results: list[Any] = []
+        with contextlib.suppress(RunError):
+            results = list(executable(array))
+        if results or array.sum() <= 0:
+            np.testing.assert_array_equal(results[0], wanted.ravel())

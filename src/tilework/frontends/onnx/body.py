@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from tilework.dims import Dim, dim
 from tilework.errors import Fault, TileworkError, VerificationError
 from tilework.frontends.onnx.branches import run_if
-from tilework.frontends.onnx.carried import needed
+from tilework.frontends.onnx.carried import MOST_REWRITINGS, carried_into_branches, needed
 from tilework.frontends.onnx.check import node_called, node_faults, opsets, sorted_nodes
 from tilework.frontends.onnx.containers import Held, Structure, all_rebuilt, flattened, structure, type_name
 from tilework.frontends.onnx.control import Refused, Skipped, WithoutMeaning, run_loop, run_scan
@@ -74,6 +74,7 @@ class BodyImporter:
         self._symbols = symbols
         self._functions = model_functions(model.proto)
         self._depth = 0
+        self._rewritten = 0
         self._builder = GraphBuilder(model.proto.graph.name or "model")
         self._emitter = Emitter(self._builder, symbols)
 
@@ -355,6 +356,25 @@ class BodyImporter:
         self, graph: GraphProto, given: Sequence[Held], emitter: Emitter, scope: Scope, versions: Mapping[str, int]
     ) -> list[Held]:
         """Import a subgraph with an emitter of its own; raises `Skipped` where an output has faults."""
+        before = len(self.faults)
+        try:
+            return self._subgraph_as_it_is(graph, given, emitter, scope, versions)
+        except Skipped:
+            carried = carried_into_branches(graph, self.faults[before:])
+            if carried is None or self._rewritten >= MOST_REWRITINGS:
+                raise
+            self._rewritten += 1
+            faults, decided_by = self.faults[before:], list(self.decided_by)
+            del self.faults[before:]
+            try:
+                return self._subgraph(carried, given, emitter, scope, versions)
+            except Skipped:
+                self.faults[before:], self.decided_by = faults, decided_by
+                raise
+
+    def _subgraph_as_it_is(
+        self, graph: GraphProto, given: Sequence[Held], emitter: Emitter, scope: Scope, versions: Mapping[str, int]
+    ) -> list[Held]:
         inner: Scope = dict(scope)
         for value, operand in zip(graph.input, given, strict=True):
             inner[value.name] = operand

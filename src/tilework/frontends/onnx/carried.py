@@ -7,27 +7,45 @@ own. What the model itself returns in the end must have one type again.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
+from tilework.errors import Fault
+from tilework.frontends.onnx.check import node_called
+
 if TYPE_CHECKING:
-    from onnx import AttributeProto, GraphProto, ModelProto, NodeProto
+    from onnx import AttributeProto, GraphProto, NodeProto
 
 MOST_NODES = 400
 """Nodes that are copied at the most; those inside subgraphs count."""
 
+MOST_REWRITINGS = 32
+"""Subgraphs of which one import of a model carries something into branches: each has two copies of what follows, in
+which there may be another `If`.
+"""
 
-def carried_into_branches(model: ModelProto, place: int) -> ModelProto | None:
-    """The model with what follows from the `If` at a place among its nodes inside the branches, or without the `If`
-    where the model returns nothing that depends on it; None where it is too much to be copied.
+
+def carried_into_branches(graph: GraphProto, faults: Sequence[Fault]) -> GraphProto | None:
+    """A graph with what follows from one of its `If`s inside the branches, or without the `If` where the graph returns
+    nothing that depends on it; None where there is more to copy. The faults name the `If`, and are all of that kind.
     """
-    from onnx import ModelProto, helper
+    if not faults or any(fault.code != 1120 for fault in faults):
+        return None
+    wrong = {fault.where for fault in faults}
+    for place, node in enumerate(graph.node):
+        if node.op_type == "If" and node_called(node, place) in wrong:
+            return _carried(graph, place)
+    return None
 
-    choice = model.graph.node[place]
+
+def _carried(graph: GraphProto, place: int) -> GraphProto | None:
+    from onnx import GraphProto, helper
+
+    choice = graph.node[place]
     made = {name for name in choice.output if name}
     followers: list[NodeProto] = []
-    rest: list[NodeProto] = list(model.graph.node[:place])
-    for node in model.graph.node[place + 1 :]:
+    rest: list[NodeProto] = list(graph.node[:place])
+    for node in graph.node[place + 1 :]:
         if made.isdisjoint(names_read(node)):
             rest.append(node)
         else:
@@ -35,7 +53,7 @@ def carried_into_branches(model: ModelProto, place: int) -> ModelProto | None:
             made.update(name for name in node.output if name)
     if sum(_size(node) for node in followers) > MOST_NODES:
         return None
-    outputs = [value.name for value in model.graph.output if value.name in made]
+    outputs = [value.name for value in graph.output if value.name in made]
     if outputs:
         called = next(name for name in choice.output if name)
         carried = helper.make_node("If", choice.input, outputs, name=choice.name, domain=choice.domain)
@@ -51,10 +69,10 @@ def carried_into_branches(model: ModelProto, place: int) -> ModelProto | None:
             branch.g.output.extend(helper.make_empty_tensor_value_info(names[name]) for name in outputs)
             carried.attribute.append(branch)
         rest.append(carried)
-    found = ModelProto()
-    found.CopyFrom(model)
-    del found.graph.node[:]
-    found.graph.node.extend(rest)
+    found = GraphProto()
+    found.CopyFrom(graph)
+    del found.node[:]
+    found.node.extend(rest)
     return found
 
 

@@ -111,14 +111,18 @@ def _carried(model: LoadedModel, error: FrontendError) -> LoadedModel | None:
     """The model with what follows from an `If` inside its branches, where these return different types and data decide
     which one runs. (What sizes or an input itself say is compiled for.)
     """
-    if not error.decided_by or any(fault.code != 1120 for fault in error.faults):
-        return None
+    graph = model.proto.graph
     wrong = {fault.where for fault in error.faults}
-    for place, node in enumerate(model.proto.graph.node):
-        if node.op_type == "If" and node_called(node, place) in wrong and node.input[0] not in error.decided_by:
-            proto = carried_into_branches(model.proto, place)
-            return None if proto is None else replace(model, proto=proto)
-    return None
+    chosen = {n.input[0] for p, n in enumerate(graph.node) if n.op_type == "If" and node_called(n, p) in wrong}
+    if not error.decided_by or chosen & set(error.decided_by):
+        return None
+    carried = carried_into_branches(graph, error.faults)
+    if carried is None:
+        return None
+    proto = type(model.proto)()
+    proto.CopyFrom(model.proto)
+    proto.graph.CopyFrom(carried)
+    return replace(model, proto=proto)
 
 
 def input_types(source: Source) -> tuple[tuple[str, TensorType | OpaqueType], ...]:
