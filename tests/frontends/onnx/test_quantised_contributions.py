@@ -102,6 +102,50 @@ def test_element_by_element(kind: str) -> None:
     check("QLinearConcat", arrays, "a c", np.concatenate(parts, 1), axis=1)
 
 
+@pytest.mark.parametrize("kind", RANGES)
+def test_means_of_windows(kind: str) -> None:
+    """Scales are powers of two, so that sums are exact whatever their order."""
+    random = np.random.default_rng(2)
+    low, high = RANGES[kind]
+    x, zero = random.integers(low, high + 1, (2, 3, 5, 6)).astype(kind), np.array([5, 9], kind)
+    arrays = {"x": x, "sx": F32(0.5), "zx": zero[0], "sy": F32(0.25), "zy": zero[1]}
+    real = np.pad(numbers(x, 0.5, 5), ((0, 0), (0, 0), (1, 1), (1, 1)))
+    inside = np.pad(np.ones((5, 6)), 1)
+    for counts in (0, 1):
+        wanted = np.zeros((2, 3, 5, 3), F32)
+        for i in range(5):
+            for j in range(3):
+                here = (slice(i, i + 3), slice(2 * j, 2 * j + 2))
+                count = 6 if counts else inside[here].sum()
+                wanted[:, :, i, j] = real[:, :, *here].sum((2, 3)) / F32(count)
+        how: dict[str, Any] = {
+            "kernel_shape": [3, 2],
+            "strides": [1, 2],
+            "pads": [1, 1, 1, 0],
+            "count_include_pad": counts,
+        }
+        narrowed = narrow(wanted, 0.25, 9, kind)
+        check("QLinearAveragePool", arrays, "x", narrowed, **how)
+        last = {**arrays, "x": np.ascontiguousarray(x.transpose(0, 2, 3, 1))}
+        check("QLinearAveragePool", last, "x", narrowed.transpose(0, 2, 3, 1), channels_last=1, **how)
+
+
+@pytest.mark.parametrize("kind", RANGES)
+@pytest.mark.parametrize("opset", [12, 13])
+@pytest.mark.parametrize("axis", [-1, 0, 1])
+def test_softmax(kind: str, opset: int, axis: int) -> None:
+    random = np.random.default_rng(3)
+    low, high = RANGES[kind]
+    x = random.integers(low, high + 1, (3, 4, 5)).astype(kind)
+    arrays = {"x": x, "sx": F32(0.03), "zx": np.array(5, kind), "sy": F32(1 / 256), "zy": np.array(low, kind)}
+    real = numbers(x, 0.03, 5).astype(np.float64)
+    rows = real if opset == 13 else real.reshape(int(np.prod(x.shape[: axis % 3])), -1)
+    over = axis if opset == 13 else 1
+    parts = np.exp(rows - rows.max(over, keepdims=True))
+    wanted = (parts / parts.sum(over, keepdims=True)).reshape(x.shape)
+    check("QLinearSoftmax", arrays, "x", narrow(wanted, 1 / 256, low, kind), axis=axis, opset=opset)
+
+
 @pytest.mark.parametrize("per", [False, True])
 def test_products(per: bool) -> None:
     random = np.random.default_rng(1)

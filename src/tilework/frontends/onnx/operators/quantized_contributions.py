@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilework import dtypes
+from tilework.dims import product
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element, finite
-from tilework.frontends.onnx.operand import Operand, from_array
+from tilework.frontends.onnx.operand import Operand, from_array, from_value
+from tilework.frontends.onnx.operators.pooling import CONVERTERS as POOLING
 from tilework.frontends.onnx.operators.quantization import CONVERTERS as STANDARD
 from tilework.frontends.onnx.quantisation import (
     centred,
@@ -89,6 +91,29 @@ def _global_mean(node: OnnxNode) -> Value:
     scale = emit.apply("multiply", scalar(node, 3, "the scale of the result"), count)
     by = emit.apply("divide", scalar(node, 1, "a scale"), scale)
     return requantised(emit, total, by, _zero(node, 4), element(value))
+
+
+def _mean_of_windows(node: OnnxNode) -> Value:
+    """The means of windows of numbers, quantised anew."""
+    emit, value = node.emit, _number(node, 0)
+    rank = value.tensor.rank
+    last = node.flag("channels_last") and rank > 2
+    if last:
+        value = emit.transpose(value, (0, rank - 1, *range(1, rank - 1)))
+    found = POOLING["AveragePool"](node.on([from_value("", value)]))
+    assert isinstance(found, Value)
+    return _narrow(node, emit.transpose(found, (0, *range(2, rank), 1)) if last else found, 0, 3)
+
+
+def _softmax(node: OnnxNode) -> Value:
+    """Along one dimension; of operator sets before 13 over all from that one on."""
+    emit, value = node.emit, _number(node, 0)
+    shape = value.tensor.shape
+    axis = node.axis(node.integer("axis", -1), len(shape))
+    if node.integer("opset", 13) >= 13:
+        return _narrow(node, emit.apply("softmax", value, dimension=axis), 0, 3)
+    rows = emit.reshape(value, (product(shape[:axis]), product(shape[axis:])))
+    return _narrow(node, emit.reshape(emit.apply("softmax", rows, dimension=1), shape), 0, 3)
 
 
 def _concatenated(node: OnnxNode) -> Value:
@@ -177,9 +202,10 @@ def _quantised_gemm(node: OnnxNode) -> Value:
 _OPERATORS: dict[str, Converter] = {
     "DequantizeLinear": STANDARD["DequantizeLinear"], "DynamicQuantizeMatMul": _dynamic_product,
     "MatMulIntegerToFloat": _integers_to_numbers, "QGemm": _quantised_gemm, "QLinearAdd": _binary("add"),
+    "QLinearAveragePool": _mean_of_windows,
     "QLinearConcat": _concatenated, "QLinearGlobalAveragePool": _global_mean, "QLinearLeakyRelu": _unary(_leaky),
     "QLinearMul": _binary("multiply"),
-    "QLinearSigmoid": _unary(lambda node, x: node.emit.apply("logistic", x)),
+    "QLinearSigmoid": _unary(lambda node, x: node.emit.apply("logistic", x)), "QLinearSoftmax": _softmax,
     "QuantizeLinear": STANDARD["QuantizeLinear"],
 }  # fmt: skip
 
