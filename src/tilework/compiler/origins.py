@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping
 
 from tilework.candidates.region import Region
 from tilework.dims import Dim
-from tilework.graph.graph import Graph, Node
+from tilework.graph.graph import Graph, Node, Value
 from tilework.loops.program import Compute, statements
 from tilework.lowering.registers import FaultPlace
 from tilework.ops.registry import has_operator, operator
@@ -54,14 +54,28 @@ def reason_of(node: Node, region: Region, graph: Graph) -> str:
     others = [name for number, name in enumerate(node.inputs) if number not in places]
     if not places or not others or others[0] not in region.values:
         return ""
-    dimension = node.attributes.get("dimension")
-    of = f"dimension {dimension} of " if isinstance(dimension, int) else ""
     index = node.inputs[places[0]]
+    of = _dimensions(node, region.values.get(index))
     maker = graph.producers.get(index)
     own = maker is not None and maker.location == node.location
+    source = graph.producers.get(others[0])
+    if own and source is not None and source.location == node.location and region.values[others[0]].tensor.size == 1:
+        return f"there is no {others[0]}"  # what is required of a number is checked so
     position = "a position that it computes" if own else f"a position in {called(index)}"
     selected = f"{called(others[0])}, {region.values[others[0]].type}"
     return f"{position} is outside {of}{selected}"
+
+
+def _dimensions(node: Node, index: Value | None) -> str:
+    """Which dimensions the positions are in: one, or as many as tuples of positions are long."""
+    only = node.attributes.get("dimension")
+    if isinstance(only, int):
+        return f"dimension {only} of "
+    first = node.attributes.get("batch_dimensions", 0)
+    if index is None or not index.tensor.rank or index.tensor.shape[-1].value is None or not isinstance(first, int):
+        return ""
+    last = first + index.tensor.shape[-1].value - 1
+    return f"dimension {first} of " if first == last else f"dimensions {first} to {last} of "
 
 
 def _accesses(statement: Compute) -> Iterator[tuple[str, tuple[Dim, ...]]]:

@@ -285,6 +285,23 @@ def guard_refusal(
     return CallError(1707, f"{guard.message}, but {known}", where=where, hint=_OTHER_SIZES)
 
 
+def negative_extent(
+    output: str,
+    extents: Sequence[Dim],
+    values: Mapping[str, int],
+    inputs: Sequence[GateInput | PlanInput],
+    bindings: Iterable[Binding],
+) -> CallError:
+    """What is said of sizes that leave less than nothing of an output."""
+    told = told_by_inputs(inputs, bindings)
+    shape = tuple(extent.evaluate(values) for extent in extents)
+    axis = next(axis for axis, extent in enumerate(shape) if extent < 0)
+    names = sorted(extents[axis].names())
+    text = f"output {output} would have the shape {shape}: its dimension {axis} is {extents[axis]}"
+    where = next((told[name] for name in names if name in told), output)
+    return CallError(1707, f"{text}, but {told_sizes(names, values, told)}", where=where, hint=_OTHER_SIZES)
+
+
 def range_text(symbol: Symbol) -> str:
     """What a size has to be."""
     most = "" if symbol.upper is None else f" and at most {symbol.upper}"

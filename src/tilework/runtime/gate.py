@@ -30,7 +30,7 @@ from tilework.errors import CallError, OutOfMemoryError, UsageError
 from tilework.fast_dataclass import dataclass
 from tilework.graph.graph import OutputPolicy
 from tilework.plan.protocols import Array
-from tilework.runtime.arguments import Accepted, ArgumentReader, dense_copy, guard_refusal
+from tilework.runtime.arguments import Accepted, ArgumentReader, dense_copy, guard_refusal, negative_extent
 from tilework.runtime.call_spec import GateInput, GateOutput, GateSpec
 from tilework.runtime.frame import Frame
 from tilework.runtime.memory import RECYCLE_FROM, BlockPool
@@ -47,6 +47,7 @@ class _Output:
     """How one output is made at run time."""
 
     name: str
+    extents: tuple[Dim, ...]
     dtype: np.dtype[np.generic]
     policy: OutputPolicy
     shape: Callable[[Words], tuple[int, ...]] | None  # None: its shape is measured while the plan runs
@@ -269,7 +270,7 @@ class Gate:
         if policy.kind == "view":
             strides = shape_function(policy.strides or (), spec.symbol_slots)
             offset = dim_function(policy.offset or Dim(), spec.symbol_slots)
-        return _Output(output.name, dtype, policy, shape, strides, offset)
+        return _Output(output.name, output.type.shape, dtype, policy, shape, strides, offset)
 
     def _plain_outputs(self, words: Words) -> tuple[tuple[tuple[int, ...], np.dtype[np.generic]], ...] | None:
         """Shape and type of each output when all are fresh and small: the fastest way. None where they are not."""
@@ -292,7 +293,11 @@ class Gate:
         if output.shape is None:
             return None
         if output.policy.kind == "fresh":
-            return self._fresh(output.name, output.shape(words), output.dtype)
+            shape = output.shape(words)
+            if min(shape, default=0) < 0:
+                known = {name: int(words[slot]) for name, slot in self._spec.symbol_slots.items()}
+                raise negative_extent(output.name, output.extents, known, self._spec.inputs, self._spec.bound)
+            return self._fresh(output.name, shape, output.dtype)
         of = output.policy.of or 0
         if output.policy.kind == "alias":
             return next((back.argument for back in bound.write_backs if back.input == of), bound.arrays[of])
@@ -302,8 +307,6 @@ class Gate:
 
     def _fresh(self, name: str, shape: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:
         size = math.prod(shape) * dtype.itemsize
-        if min(shape, default=0) < 0:
-            raise CallError(1707, f"output {name} would have the shape {shape}", where=name)
         limit = self._blocks.limit_bytes
         try:
             if size >= RECYCLE_FROM:

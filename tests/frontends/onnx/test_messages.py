@@ -44,7 +44,18 @@ def refused(nodes: list[NodeProto], inputs: dict[str, Any], *arguments: Any, che
             [[0, 9, 0]],
             "dimension 0 of x, float32[N, 3]",
         ),
-        (helper.make_node("GatherND", ["x", "i"], ["y"], name="nd"), ("K", 2), [[0, 7]], "x, float32[N, 3]"),
+        (
+            helper.make_node("GatherND", ["x", "i"], ["y"], name="nd"),
+            ("K", 2),
+            [[0, 7]],
+            "dimensions 0 to 1 of x, float32[N, 3]",
+        ),
+        (
+            helper.make_node("GatherND", ["x", "i"], ["y"], name="nd"),
+            ("K", 1),
+            [[7]],
+            "dimension 0 of x, float32[N, 3]",
+        ),
     ],
 )
 def test_positions_outside(node: NodeProto, shape: Any, index: list[Any], says: str, checked: bool) -> None:
@@ -54,6 +65,37 @@ def test_positions_outside(node: NodeProto, shape: Any, index: list[Any], says: 
     assert error.message.endswith(f"a position in i is outside {says}")
     assert node.op_type in error.where
     assert "indices" in error.hint
+
+
+@pytest.mark.parametrize("kind", [F, TensorProto.DOUBLE, TensorProto.INT64])
+def test_ranges_without_a_length(kind: int) -> None:
+    """A step of 0 is told where it is known, and where it is computed."""
+    dtype = helper.tensor_dtype_to_np_dtype(kind)
+    nodes = [
+        helper.make_node("ReduceSum", ["s"], ["step"], keepdims=0),
+        helper.make_node("Cast", ["step"], ["cast"], to=kind),
+        helper.make_node("Range", ["a", "b", "cast"], ["y"], name="count"),
+    ]  # fmt: skip
+    inputs = {"a": (kind, ()), "b": (kind, ()), "s": (F, ("N",))}
+    for end in (0, 5):
+        error = refused(nodes, inputs, np.array(0, dtype), np.array(end, dtype), np.array([1, -1], np.float32))
+        assert error.code == 1801
+        assert error.message.endswith("in Range count: there is no step other than 0")
+    if kind != TensorProto.INT64:
+        for end, step in ((np.inf, 1), (np.nan, 1), (1, np.nan)):
+            error = refused(nodes, inputs, np.array(0, dtype), np.array(end, dtype), np.array([step], np.float32))
+            assert error.message.endswith("in Range count: there is no finite length of the range")
+
+
+def test_sizes_that_leave_less_than_nothing() -> None:
+    nodes = [
+        helper.make_node("MaxPool", ["x"], ["p"], kernel_shape=[2], strides=[2], ceil_mode=1),
+        helper.make_node("AveragePool", ["p"], ["y"], kernel_shape=[5], name="mean"),
+    ]  # fmt: skip
+    error = refused(nodes, {"x": (F, (1, 1, "N"))}, np.ones((1, 1, 1), np.float32))
+    assert error.code == 1707
+    assert "N = 1" in error.message
+    assert "dimension 2" in f"{error.message} {error.where}"
 
 
 def test_what_nodes_make_is_called_by_the_node() -> None:

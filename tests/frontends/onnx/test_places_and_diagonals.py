@@ -137,7 +137,7 @@ def test_a_share_to_drop_is_from_0_to_1(ratio: float) -> None:
     with pytest.raises(FrontendError, match="the ratio is"):
         import_model(model([node], {"x": (np.float32, [9])}, ["y"], held))
     proto = model([node], {"x": (np.float32, [9]), "r": (np.float32, [])}, ["y"], {"t": held["t"]})
-    with pytest.raises(RunError, match=r"TW1801.*Dropout -> y"):
+    with pytest.raises(RunError, match=r"TW1801.*Dropout -> y: there is no ratio from 0 to 1"):
         tilework.compile(proto)(x, held["r"])
 
 

@@ -11,8 +11,10 @@ from collections.abc import Sequence
 from tilework import dtypes
 from tilework.dims import Dim
 from tilework.frontends.onnx.emitter import Emitter
+from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
 from tilework.frontends.onnx.operand import Operand
+from tilework.frontends.onnx.positions import required
 from tilework.graph.graph import Value
 
 MOST = 16
@@ -96,10 +98,15 @@ def _clamped(emit: Emitter, number: Value, length: Value, low: Value, high: Valu
 
 
 def counted_range(node: OnnxNode) -> Value:
-    """Range with numbers that data decide."""
+    """Range with numbers that data decide; a step of 0 and a length that is not finite end the run."""
     emit = node.emit
     start, limit, step = (emit.reshape(node.value(position), ()) for position in range(3))
     dtype = start.tensor.dtype
+    known = node.constant_number(2)
+    if known is None:
+        step = required(emit, step, emit.compare("NE", step, 0), "step other than 0")
+    elif known == 0:
+        raise NodeFault(1119, "its step is 0")
     if dtype.is_integer:
         gap = emit.apply("subtract", limit, start)
         whole = emit.apply("divide", gap, step)  # towards zero; one more where something is left
@@ -110,6 +117,8 @@ def counted_range(node: OnnxNode) -> Value:
     else:
         wide = [emit.convert(value, dtypes.float64) for value in (start, limit, step)]
         share = emit.apply("divide", emit.apply("subtract", wide[1], wide[0]), wide[2])
+        finite = emit.compare("LT", emit.apply("abs", share), 2.0**62)  # not where it is NaN
+        share = required(emit, share, finite, "finite length of the range")
         count = emit.convert(emit.apply("ceil", share), dtypes.int64)
     extent = emit.measured(emit.apply("maximum", count, 0), "range")
     places = emit.apply("multiply", emit.iota((extent,), 0, dtype), emit.broadcast(step, (extent,)))

@@ -6,7 +6,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from tilework.dims import Dim
+from tilework import dtypes
+from tilework.dims import Dim, dim
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.formula import Formula, extent
@@ -60,3 +61,15 @@ def counted_from_front(emit: Emitter, positions: Value, size: Dim) -> Value:
     """
     found, end = Formula(emit, positions), extent(emit, size, positions.tensor.dtype)
     return ((found >= 0) & (found < end)).select(found, end).value
+
+
+def required(emit: Emitter, value: Value, holds: Value, called: str) -> Value:
+    """A number where a condition holds; elsewhere the run ends with error 1801, which names what is `called` so.
+
+    The number is the only element of a vector, and read from there at position 0, or at 1, which is outside.
+    """
+    only = emit.builder.apply_one(
+        "reshape", value, shape=(dim(1),), location=emit.location, names=emit.builder.fresh(called)
+    )
+    place = emit.apply("select", holds, emit.scalar(0, dtypes.int64), emit.scalar(1, dtypes.int64))
+    return emit.apply("take", only, place, dimension=0)

@@ -63,7 +63,11 @@ def _range(node: OnnxNode) -> Value:
         start, limit, step = (node.one(place, f"the {what}") for place, what in enumerate(("start", "limit", "delta")))
         count = symbolic_range_length(start, limit, step)
         if count is None:
-            raise NodeFault(1116, f"the step {step} must be a constant other than 0")
+            raise (
+                NodeFault(1119, "its step is 0")
+                if step == 0
+                else NodeFault(1116, f"the step {step} must be a constant")
+            )
         count = node.symbols.simplify(count)
         if count.is_constant and count.constant > MOST_ELEMENTS:
             raise NodeFault(1124, f"it has {count} elements")

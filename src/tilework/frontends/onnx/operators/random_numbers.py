@@ -17,8 +17,9 @@ from tilework.dims import Dim, dim
 from tilework.dtypes import DType
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
-from tilework.frontends.onnx.formula import Formula, counting
+from tilework.frontends.onnx.formula import Formula
 from tilework.frontends.onnx.node import OnnxNode, Result, element, finite
+from tilework.frontends.onnx.positions import required
 from tilework.frontends.onnx.random_keys import random_key
 from tilework.frontends.onnx.tensors import MOST_ELEMENTS, element_type
 from tilework.graph.graph import Value
@@ -137,12 +138,10 @@ def _ratio(node: OnnxNode, wide: DType) -> Value:
     known = node.constant_number(1)
     if known is not None and not 0 <= known <= 1:
         raise NodeFault(1119, f"the ratio is {known}, it must be from 0 to 1")
-    given = emit.convert(emit.reshape(node.value(1), (1,)), wide)
-    if known is None:
-        ratio = Formula(emit, given)
-        place = ((ratio >= 0) & (ratio <= 1)).select(counting(emit, dim(1)), 1)  # there is one, number 0
-        given = emit.apply("take", given, place.value, dimension=0)
-    return emit.reshape(given, ())
+    ratio = Formula(emit, emit.convert(emit.reshape(node.value(1), ()), wide))
+    if known is not None:
+        return ratio.value
+    return required(emit, ratio.value, ((ratio >= 0) & (ratio <= 1)).value, "ratio from 0 to 1")
 
 
 def _multinomial(node: OnnxNode) -> Value:
