@@ -141,3 +141,37 @@ def test_bodies_read_strings_from_around_them() -> None:
     for trips in (0, 1, 3):
         found = executable(np.array(["a", "z"], object), np.array([1, 1]), np.array(trips))[0]
         assert found.tolist() == [1 + 5 * trips, 1 - trips]
+
+
+def chosen(then: str, other: str, inputs: str = "") -> Any:
+    """y = then where p holds, else other."""
+    branches = f"then_branch: graph = t() => (string[?] a) {then}, else_branch: graph = e() => (string[?] b) {other}"
+    return onnx.parser.parse_model(f"{HEAD}g (bool p{inputs}) => (string[?] y) {{ y = If(p) <{branches}> }}")
+
+
+def test_branches_return_strings() -> None:
+    known = '<string[2] b = {"u", "w"}> {}'
+    executable = tilework.compile(chosen('<string[2] a = {"u", "v"}> {}', known))
+    assert [executable(np.array(p))[0].tolist() for p in (True, False)] == [["u", "v"], ["u", "w"]]
+    executable = tilework.compile(chosen("{ a = Identity(x) }", known, ", string[n] x"))
+    for x in (["q", "r"], ["q"], [], ["q", "r", "s"]):
+        found = [executable(np.array(p), np.array(x, object))[0].tolist() for p in (True, False)]
+        assert found == [x, ["u", "w"]]
+    executable = tilework.compile(chosen("{ a = Identity(x) }", "{ b = Identity(w) }", ", string[n] x, string[n] w"))
+    for x, w in ((["q", "r"], ["s", "t"]), (["q"], ["r"]), ([], [])):
+        found = [executable(np.array(p), np.array(x, object), np.array(w, object))[0].tolist() for p in (True, False)]
+        assert found == [x, w]
+
+
+def test_what_a_branch_makes_of_strings_from_outside_is_refused() -> None:
+    proto = chosen('<string[1] k = {"k"}> { a = Concat<axis=0>(x, k) }', "{ b = Identity(x) }", ", string[n] x")
+    assert codes_of(proto) == {1115}
+
+
+def test_rows_of_a_loop_are_strings() -> None:
+    made = "d = Identity(c) t = Add(s, i) r = Reshape(i, u) w = Gather(q, r)"
+    held = 'string[3] q = {"a", "b", "c"}, int64[1] u = {-1}'
+    body = f"graph = b(int64 i, bool c, int64 s) => (bool d, int64 t, string[1] w) <{held}> {{ {made} }}"
+    executable = compiled(f"g (int64 n) => (string[?,?] y) <int64 z = {{0}}> {{ k, y = Loop(n, , z) <body: {body}> }}")
+    assert executable(np.array(3))[0].tolist() == [["a"], ["b"], ["c"]]
+    assert executable(np.array(0))[0].shape == (0, 1)

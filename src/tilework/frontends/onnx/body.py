@@ -19,7 +19,7 @@ from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.finished import finished
 from tilework.frontends.onnx.functions import Body, body_of, model_functions
-from tilework.frontends.onnx.moved_strings import moved, moves_strings
+from tilework.frontends.onnx.moved_strings import ReturnedStrings, moved, moves_strings
 from tilework.frontends.onnx.node import OnnxNode, Result
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.outputs import output_faults
@@ -307,6 +307,7 @@ class BodyImporter:
         if node.operator == "Loop" and not all(operand is None or isinstance(operand, Operand) for operand in held):
             return self._on_sequences(node, held, scope, versions)
         kinds: list[list[Structure]] = []
+        texts, pool = set[int](), ReturnedStrings()
 
         def run(graph: GraphProto, given: Sequence[Operand], emitter: Emitter) -> list[Operand]:
             before = len(self.faults)
@@ -320,6 +321,10 @@ class BodyImporter:
                     raise
                 del self.faults[before:]
                 raise WithoutMeaning(faults) from None
+            for place, one in enumerate(found):
+                if isinstance(one, Operand) and one.words is not None:
+                    texts.add(place - (node.operator == "Loop"))  # its body returns its condition first
+                    found[place] = pool.placed(emitter, one)
             kinds.append([structure(one) for one in found])
             if node.operator == "If" and len(kinds[0]) == len(found) and kinds[0] != kinds[-1]:
                 listed = " and ".join(", ".join(map(str, kind)) for kind in kinds)
@@ -350,7 +355,10 @@ class BodyImporter:
             found = all_rebuilt(kinds[0], results)
         if len(found) != len(node.outputs):
             raise NodeFault(1117, f"it has {len(node.outputs)} outputs, its subgraphs return {len(found)}")
-        return found
+        return [
+            pool.picked(self._emitter, one) if place in texts and isinstance(one, Operand) else one
+            for place, one in enumerate(found)
+        ]
 
     def _subgraph(
         self, graph: GraphProto, given: Sequence[Held], emitter: Emitter, scope: Scope, versions: Mapping[str, int]

@@ -110,3 +110,44 @@ class _Pool:
         given = [source.value for source in self._sources if source.value is not None]
         (texts,) = box(self._emit, "StringsAtPlaces", [value, *given], [OpaqueType(STRINGS)], words=self._words)
         return outside("", texts, found.shape)
+
+
+class ReturnedStrings:
+    """Strings that the subgraphs of one node return, as places in one pool that all of them share.
+
+    Words count up from 0, strings from outside down from -1: what is known of either grows from subgraph to subgraph.
+    """
+
+    def __init__(self) -> None:
+        self._sources: dict[int, tuple[Operand, Dim]] = {}
+        self._size = dim(0)
+        self._words: list[str] = []
+
+    def placed(self, emit: Emitter, operand: Operand) -> Operand:
+        """Strings that a subgraph returns, as places."""
+        if is_outside(operand):
+            if operand.value is not None and emit.builder.defines(operand.value):
+                text = f"it returns {operand} made in it of strings from outside, which is not supported"
+                raise NodeFault(1115, text)
+            if id(operand) not in self._sources:
+                self._sources[id(operand)] = (operand, self._size)
+                self._size = self._size + product(operand.shape)
+            first = emit.extent(dim(-1) - self._sources[id(operand)][1], dtypes.int64)
+            return from_value("", emit.apply("subtract", first, places(emit, operand)))
+        start = len(self._words)
+        self._words += operand.words or ()
+        own = positions(emit, operand)
+        return from_value("", emit.apply("add", own, start) if start else own)
+
+    def picked(self, emit: Emitter, found: Operand) -> Operand:
+        """The strings at places that the node returns."""
+        value = emit.emit(found)
+        if not self._sources:
+            return spoken(value, self._words)
+        back = emit.apply("subtract", -1, value)
+        on = emit.apply("add", value, emit.extent(self._size, dtypes.int64))
+        place = emit.apply("select", emit.compare("LT", value, 0), back, on)
+        given = [source.value for source, _ in self._sources.values() if source.value is not None]
+        kinds = [OpaqueType(STRINGS)]
+        (texts,) = box(emit, "StringsAtPlaces", [place, *given], kinds, words=tuple(self._words))
+        return outside("", texts, found.shape)
