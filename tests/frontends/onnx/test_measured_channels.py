@@ -75,3 +75,21 @@ def test_parts_that_are_equal(measured: bool) -> None:
             np.testing.assert_array_equal(got, wanted)
     with pytest.raises(tilework.TileworkError):
         executable(x=np.arange(3, dtype=F32))
+
+
+@pytest.mark.parametrize("operator", ["Conv", "ConvTranspose"])
+def test_weights_whose_channels_are_measured(operator: str) -> None:
+    axis = 1 if operator == "Conv" else 0
+    shape = "2, a, 1" if operator == "Conv" else "a, 2, 1"
+    proto = parser.parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21]> g (float[1, 3, n] x, float[{shape}] w, bool[a] p) '
+        f"=> (float[?, ?, ?] z) {{ c = Compress<axis = {axis}>(w, p) z = {operator}(x, c) }}"
+    )
+    executable = tilework.compile(proto, checked=True)
+    random = np.random.default_rng(1)
+    x, w = (random.integers(-9, 9, s).astype(F32) for s in ((1, 3, 4), (2, 5, 1) if axis else (5, 2, 1)))
+    mask = np.array([1, 0, 1, 1, 0], np.bool_)
+    kept = w.compress(mask, axis)[..., 0]
+    np.testing.assert_array_equal(executable(x=x, w=w, p=mask)[0], (kept if axis else kept.T) @ x)
+    with pytest.raises(RunError, match="1803"):
+        executable(x=x, w=w, p=np.array([1, 0, 1, 1, 1], np.bool_))

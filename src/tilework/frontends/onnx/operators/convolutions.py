@@ -7,7 +7,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, fixed_extent
 from tilework.frontends.onnx.operators.normalizations import per_channel
-from tilework.frontends.onnx.unify import equal, require_equal
+from tilework.frontends.onnx.unify import equal
 from tilework.frontends.onnx.windows import Pads, read_window, spatial_pads
 from tilework.graph.graph import Value
 
@@ -26,14 +26,19 @@ def _kernel(node: OnnxNode, value: Value, weight: Value) -> tuple[int, ...]:
     return size
 
 
-def _with_channels(node: OnnxNode, value: Value, channels: Dim) -> Value:
-    """The input with as many channels as the weights say, which must be its own."""
-    own = value.tensor.shape
-    what = "channels of input and weights"
-    if own[1].is_constant and not channels.is_constant:
-        require_equal(node.symbols, own[1], channels, what)
+def _matched(node: OnnxNode, value: Value, weight: Value, axis: int, groups: int) -> tuple[Value, Value]:
+    """Input and weights that agree about the channels, of which `axis` of the weights has one group's.
+
+    What either knows is taken to be the other's, and checked.
+    """
+    own, told = list(value.tensor.shape), list(weight.tensor.shape)
+    channels, what = told[axis] * groups, "channels of input and weights"
     equal(node.symbols, own[1], channels, what)
-    return node.emit.assumed(value, (own[0], channels, *own[2:]))
+    if own[1].is_constant and not channels.is_constant and own[1] % groups == 0:
+        told[axis] = own[1] // groups
+        return value, node.emit.assumed(weight, told)
+    own[1] = channels
+    return node.emit.assumed(value, own), weight
 
 
 def _groups(node: OnnxNode, channels: Dim, weight: Value) -> int:
@@ -70,7 +75,7 @@ def _add_bias(node: OnnxNode, found: Value, position: int) -> Value:
 def convolved(node: OnnxNode, value: Value, weight: Value, fill: Value | None = None) -> Value:
     """The convolution that the node's attributes describe, of these operands; `fill`: what padding holds, if not 0."""
     size = _kernel(node, value, weight)
-    value = _with_channels(node, value, weight.tensor.shape[1] * max(node.integer("group", 1), 1))
+    value, weight = _matched(node, value, weight, 1, max(node.integer("group", 1), 1))
     groups = _groups(node, value.tensor.shape[1], weight)
     window = read_window(node, value.tensor.shape[2:], size)
     padding = window.padding
@@ -90,8 +95,8 @@ def _transposed(node: OnnxNode) -> Value:
     value, weight, emit = node.value(0), node.value(1), node.emit
     size = _kernel(node, value, weight)
     rank = len(size)
+    value, weight = _matched(node, value, weight, 0, 1)
     groups = _transposed_groups(node, weight)
-    value = _with_channels(node, value, weight.tensor.shape[0])
     strides, dilations = node.positives("strides", rank), node.positives("dilations", rank)
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
     padding = tuple(
