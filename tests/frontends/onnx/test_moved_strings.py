@@ -163,6 +163,14 @@ def test_branches_return_strings() -> None:
         assert found == [x, w]
 
 
+def test_branches_return_what_is_made_of_strings_around_them() -> None:
+    """The strings are joined before the branch, whichever runs."""
+    executable = tilework.compile(chosen("{ a = StringConcat(x, x) }", "{ b = Identity(x) }", ", string[n] x"))
+    for x in (["q", "r"], ["q"], []):
+        found = [executable(np.array(p), np.array(x, object))[0].tolist() for p in (True, False)]
+        assert found == [[text * 2 for text in x], x]
+
+
 def test_what_a_branch_makes_of_strings_from_outside_is_refused() -> None:
     proto = chosen('<string[1] k = {"k"}> { a = Concat<axis=0>(x, k) }', "{ b = Identity(x) }", ", string[n] x")
     assert codes_of(proto) == {1115}

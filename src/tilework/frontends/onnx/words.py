@@ -28,8 +28,8 @@ PROVIDER = "tilework.frontends.onnx"
 REFERENCE = "onnx.reference"
 """Who runs the black boxes."""
 
-NEVER_FAIL = frozenset({"PlaceOfStrings", "PlacesOfElements", "RankedStrings", "StringsAtPlaces"})
-"""Black boxes that take whatever their operands may be."""
+MAY_FAIL = frozenset({"Cast", "CastMap", "DictVectorizer", "ZipMap"})
+"""Black boxes that do not take everything of their operands' types."""
 
 
 def of_strings(operator: str) -> str:
@@ -114,25 +114,25 @@ def boxed(
         value = operand.value if is_outside(operand) else emit.emit(operand)
         assert value is not None
         values.append(value)
-    return box(emit, operator, values, kinds, operands[0].name, **attributes)
+    return box(emit, operator, values, kinds, operands[0].name, PROVIDER, **attributes)
 
 
 def box(
     emit: Emitter, operator: str, values: Sequence[Value], kinds: Sequence[ValueType], name: str = "",
-    **attributes: object,
+    provider: str = PROVIDER, **attributes: object,
 ) -> tuple[Value, ...]:  # fmt: skip
     """The results of a black box of `black_boxes.FUNCTIONS`.
 
     In a body of control flow, where no box can run, it stands in the outermost graph that has its operands: that may
-    be more often than the body runs, so boxes that may fail stay where they are, and are refused.
+    be more often than the body runs, so what fails for some strings stays where it is, and is refused.
     """
     home, inside = emit, list[Emitter]()
-    while operator in NEVER_FAIL and home.around is not None and not any(map(home.builder.defines, values)):
+    while operator not in MAY_FAIL and home.around is not None and not any(map(home.builder.defines, values)):
         inside.append(home)
         home = home.around
     names = [home.builder.fresh(f"{name or operator} ({operator})") for _ in kinds]
     found = home.builder.black_box(
-        operator, PROVIDER, *values, results=kinds, location=emit.location, names=names, **attributes
+        operator, provider, *values, results=kinds, location=emit.location, names=names, **attributes
     )
     for inner in inside:
         for value in found:

@@ -32,10 +32,8 @@ def _by_reference(node: OnnxNode, results: Sequence[_Made]) -> tuple[Result | No
     kinds: list[ValueType] = [
         OpaqueType(STRINGS) if kind is None else TensorType(shape, kind) for kind, shape in results
     ]
-    names = [emit.builder.fresh(f"{name or node.operator} ({node.operator})") for name, _ in zip(
-        (*node.outputs, *("" for _ in results)), results, strict=False)]  # fmt: skip
-    found = emit.builder.black_box(
-        node.operator, REFERENCE, *values, results=kinds, location=emit.location, names=names,
+    found = box(
+        emit, node.operator, values, kinds, node.outputs[0] if node.outputs else "", REFERENCE,
         node=node.proto.SerializeToString().hex(), opset=node.opset,
     )  # fmt: skip
     made: list[Result | None] = []
