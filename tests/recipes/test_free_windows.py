@@ -94,3 +94,15 @@ def test_few_versions() -> None:
     kernels = lower_graph(load_graph(model), CompileOptions()).kernels
     text = max((kernel.kernel.ir for kernel in kernels), key=len)
     assert text.count("@llvm.fma") < 300
+
+
+def test_threads_share_a_free_image_of_a_free_batch() -> None:
+    """A batch may be 1: its loop alone would be one thread's, so it is fused with those inside it."""
+    weights = np.ones((8, 8, 1, 1), np.float32)
+    (kernel,) = lower_graph(load_graph(convolution(weights, 1, 1)), CompileOptions()).kernels
+    steps = [str(step) for step in kernel.schedule.trace]
+    (shared,) = [step for step in steps if step.startswith("parallel")]
+    assert any(step.startswith("fuse") for step in steps)
+    assert "i0_" in shared
+    sizes = ((1, 40, 9), (0, 3, 3), (3, 1, 1))
+    compare(convolution(weights, 1, 1), [np.ones((n, 8, h, w), np.float32) for n, h, w in sizes])

@@ -179,7 +179,7 @@ def threads(schedule: Schedule, statement: str) -> Schedule:
         if any(loop.extent != 1 for loop in around[1:]) and least(around[0].extent) < ENOUGH:
             # a loop of one iteration on the way is taken along
             inner = around[1]
-            if inner.kind == "serial" and inner.extent.value is not None and _independent(schedule, inner):
+            if inner.kind == "serial" and _independent(schedule, inner):
                 fused = schedule.attempt(Fuse(around[0].variable, inner.variable))
                 if fused is not None and _independent(fused, fused.setting.loop(_joined(fused, around[0]))):
                     schedule = fused
