@@ -12,7 +12,7 @@ from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
 from tilework.recipes.cpu._packing import Copy, arranged, usual
 from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
 from tilework.recipes.cpu._reductions import VECTORS, along_lanes, in_rows, row_loop
-from tilework.recipes.cpu._tile_sizes import LARGEST_ROWS, cycles_of, tile_sizes
+from tilework.recipes.cpu._tile_sizes import cycles_of, tile_sizes
 from tilework.recipes.cpu._turned_results import run_along_rows, with_turned_results, writes_count
 from tilework.recipes.cpu._windows import rows_together, window_of, with_window
 from tilework.schedule.primitives.cache_write import CacheWrite
@@ -34,6 +34,8 @@ SCATTERED = 1.1
 """How much more than others tiles may cost whose results are turned before they are stored: scattering them takes
 as many stores as there are lanes, and LLVM twice as long.
 """
+FEWEST_ROWS = 4
+"""Rows of which a tile can be made without many loads for each sum."""
 FEWEST = 4
 """Such groups that a loop has at least: the last one may be mostly empty."""
 
@@ -206,7 +208,7 @@ def _rows(
     (store, *_), _ = addresses(program, found)
     vectors = [load for load in loads_of(found) if any(chosen in entry.names() for entry in load.index)]
     best: Loop | None = None
-    most = (0, -math.inf)
+    most = (False, -math.inf)
     for loop in around:
         if loop.variable == chosen or kinds[loop.variable] != "independent" or loop.extent == 1:
             continue
@@ -214,7 +216,8 @@ def _rows(
             continue
         step = step_along(store, loop.variable)
         length = loop.extent.value
-        merit = (LARGEST_ROWS if length is None else min(length, LARGEST_ROWS), -math.inf if step is None else -step)
+        enough = length is None or length >= FEWEST_ROWS
+        merit = (enough, (-math.inf if step is None else -step) if enough else length or 0)
         if best is None or merit >= most:
             best, most = loop, merit
     return best if vectors else None
