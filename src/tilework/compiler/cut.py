@@ -72,9 +72,9 @@ def cut_at_boxes(graph: Graph, functions: Mapping[str, BlackBoxFunction]) -> Cut
     Raises `CodegenError` 1652 for a box in the body of control flow or without a function, and for tokens; 1653 where a
     box needs a size that only itself tells.
     """
-    given = (*graph.inputs, *map(graph.values.__getitem__, graph.outputs))
-    if not any(node.black_box for node in graph.nodes) and not any(isinstance(v.type, OpaqueType) for v in given):
-        return None
+    boxed = any(node.black_box for node in graph.nodes)
+    if not boxed and not any(isinstance(value.type, OpaqueType) for value in graph.inputs):
+        return None  # what leaves then and is no tensor comes from nowhere, as verifying tells
     verify_graph(graph)
     refuse_what_is_not_compiled(graph, inside_only=True)
     cutter = _Cutter(graph)
