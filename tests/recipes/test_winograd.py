@@ -216,3 +216,24 @@ def test_code_for_other_machines() -> None:
         target = machine(name)
         schedule = scheduled(found, block_of(found, target), frozenset((found.weights.buffer,)), target, contract)
         assert "fma" in emit_kernel(schedule.program, target, contract, name="k").ir
+
+
+def test_parts_of_larger_tensors() -> None:
+    """Images that are some channels of a tensor, and results that are some of a concatenation's, are where they are."""
+    random = np.random.default_rng(9)
+    x, weights = drawn(random, 2, 40, 12, 14), [drawn(random, 24, 20, 3, 3) for _ in range(2)]
+    node = helper.make_node
+    nodes = [node("Split", ["x"], ["x0", "x1"], axis=1, num_outputs=2)]
+    for n in range(2):
+        nodes += [node("Conv", [f"x{n}", f"w{n}"], [f"c{n}"], pads=[1] * 4), node("Relu", [f"c{n}"], [f"y{n}"])]
+    nodes.append(node("Concat", ["y0", "y1"], ["y"], axis=1))
+    held = [numpy_helper.from_array(array, f"w{n}") for n, array in enumerate(weights)]
+    inputs, outputs = (helper.make_tensor_value_info(*entry) for entry in (("x", 1, x.shape), ("y", 1, None)))
+    graph = helper.make_graph(nodes, "g", [inputs], [outputs], held)
+    given = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
+    found = lower_graph(load_graph(given), CompileOptions()).kernels
+    assert [kernel.candidate.algorithm for kernel in found] == [WINOGRAD] * 2
+    parts = [expected(part, w, (1,) * 4, "nothing") for part, w in zip(np.split(x, 2, 1), weights, strict=True)]
+    for checked in (False, True):
+        result = np.asarray(compiled(given, checked=checked)(x)[0])
+        close(result, np.maximum(np.concatenate(parts, 1), 0), 20)

@@ -72,19 +72,24 @@ def convolution_of(computation: Computation) -> Convolution | None:
 class _ConvolutionReading(Reading):
     def convolution(self, stage: Stage) -> Convolution:
         need(stage.reducer is not None and stage.reducer.name == "sum" and stage.accumulate is None)
-        need(stage.init is not None and stage.index is None and len(stage.targets) == 1)
+        need(stage.init is not None and len(stage.targets) == 1)
         one, other = pair(stage.values[0], "multiply")
         need(isinstance(one, Load) and isinstance(other, Load) and one.dtype == other.dtype == stage.target.dtype)
         assert isinstance(one, Load)
         assert isinstance(other, Load)
         taken = {axis.name for axis in stage.reduction_axes}
         weights, image = (one, other) if self._plain(one) else (other, one)
+        seen = self.expanded(image)  # through a slice of channels, say
+        need(isinstance(seen, Load))
+        assert isinstance(seen, Load)
+        image = seen
         need(self._plain(weights) and image.buffer not in self.stages and weights.buffer not in self.stages)
         need(image.buffer != weights.buffer)
         directions = [self._along(d, entry, taken) for d, entry in enumerate(image.index) if len(entry.names()) == 2]
         need(len(directions) == 2)
         first, second = directions
-        alone = [only_name(entry) for entry in image.index if len(entry.names()) == 1]
+        # an image that is part of a larger one starts at a channel of it
+        alone = [only_name(entry - entry.constant) for entry in image.index if len(entry.names()) == 1]
         need(len(alone) + 2 == sum(1 for entry in image.index if entry.terms or entry.constant))
         depths = [name for name in alone if name in taken]
         filters = [only_name(entry) for entry in weights.index if only_name(entry) not in taken]
@@ -135,8 +140,8 @@ class _ConvolutionReading(Reading):
         parameter = Parameter(ELEMENT, stage.target.dtype)
         if last is stage:
             return parameter, last.where, {}
-        need(last.reducer is None)
-        tail = self.expanded(self.element(last, last.where))
+        need(stage.index is None and last.reducer is None and len(last.targets) == 1 and not last.guards)
+        tail = self.expanded(last.values[0])
         found = {load.index for load in self.inner_loads(tail)}
         need(len(found) == 1)
         (index,) = found

@@ -42,7 +42,7 @@ class Winograd:
 
     def candidates(self, region: Region, machine: CpuMachine, numerics: Numerics) -> tuple[Candidate, ...]:
         """One candidate, or none."""
-        if not numerics.reassociate or region.within or region.there:
+        if not numerics.reassociate or region.there:
             return ()
         definition = region.definition
         found = convolution_of(definition.computation)
