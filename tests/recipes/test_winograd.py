@@ -237,3 +237,19 @@ def test_parts_of_larger_tensors() -> None:
     for checked in (False, True):
         result = np.asarray(compiled(given, checked=checked)(x)[0])
         close(result, np.maximum(np.concatenate(parts, 1), 0), 20)
+
+
+@pytest.mark.parametrize("dtype", [dtypes.int32, dtypes.int64])
+def test_integers_are_computed_directly(dtype: dtypes.DType) -> None:
+    """Half of a weight is no integer."""
+    random = np.random.default_rng(10)
+    x, weights = (random.integers(-5, 6, shape).astype(dtype.numpy) for shape in ((1, 16, 9, 10), (16, 16, 3, 3)))
+    builder = GraphBuilder("g")
+    result = builder.apply_one(
+        "convolution", builder.input("x", dtype, *x.shape), builder.constant(weights, "w"), window_strides=(1, 1),
+        padding=((1, 1), (1, 1)), feature_group_count=1, input_dimensions=(0, 1, 2, 3),
+        kernel_dimensions=(0, 1, 2, 3), output_dimensions=(0, 1, 2, 3),
+    )  # fmt: skip
+    graph = builder.build([result])
+    assert algorithms(graph) == ["direct"]
+    assert np.array_equal(np.asarray(tilework.compile(graph)(x)[0]), expected(x, weights, (1, 1, 1, 1)))

@@ -33,12 +33,7 @@ class Reading:
 
     def element(self, stage: Stage, index: tuple[Dim, ...]) -> Expression:
         """The value of a stage's element at `index`, its reduction axes as they are named."""
-        need(not stage.guards)
-        return self.unguarded(stage, index)
-
-    def unguarded(self, stage: Stage, index: tuple[Dim, ...]) -> Expression:
-        """As `element`, for a stage that may have guards: its value where they hold."""
-        plain = stage.index is None and len(stage.targets) == 1 and not stage.exclusive
+        plain = stage.index is None and not stage.guards and len(stage.targets) == 1 and not stage.exclusive
         need(plain and all(axis.kind != "scan" for axis in stage.axes) and not any(i.loads() for i in index))
         free = [axis.name for axis in stage.axes if axis.kind == "parallel"]
         return substitute(stage.values[0], dict(zip(free, index, strict=True)))

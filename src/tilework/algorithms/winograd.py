@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from tilework import dtypes
 from tilework.algorithms.convolution import ELEMENT, Along, Convolution
 from tilework.dims import Dim, dim, maximum, minimum
 from tilework.fast_dataclass import dataclass
@@ -43,7 +44,12 @@ _TO_RESULT = ((1, 1, 1, 0), (0, 1, -1, -1))
 
 
 def applies(found: Convolution) -> bool:
-    """Whether a convolution is one of 3x3 taps, in steps of one, with known numbers of channels and filters."""
+    """Whether a convolution is one of 3x3 taps, in steps of one, with known numbers of channels and filters.
+
+    Transformed weights are halves and quarters: numbers are float32 or float64.
+    """
+    if found.image.dtype not in (dtypes.float32, dtypes.float64):
+        return False
     channels = (found.filter.extent, found.depth.extent)
     taps = (found.rows.tap.extent, found.columns.tap.extent)
     return all(extent == TAPS for extent in taps) and all(extent.value is not None for extent in channels)
