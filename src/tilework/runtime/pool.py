@@ -17,6 +17,7 @@ from typing import Any
 
 from tilework.codegen.cpu import threads as pool_code
 from tilework.codegen.cpu.jit import Jit, LoadedCode
+from tilework.codegen.cpu.worker_placement import TAKEN_OFFSET
 from tilework.errors import CodegenError, RunError
 from tilework.runtime.processors import thread_count
 
@@ -62,6 +63,7 @@ class ThreadPool:
         self._spin = ctypes.c_int32.from_address(self.address + pool_code.SPIN_OFFSET)
         self._workers = ctypes.c_int32.from_address(self.address + pool_code.WORKERS_OFFSET)
         self._stop = ctypes.c_int32.from_address(self.address + pool_code.STOP_OFFSET)
+        self._seats_taken = ctypes.c_int32.from_address(self.address + TAKEN_OFFSET)
         self._spin.value = max(0, min(spin, 10**9))
         self._handles: list[ctypes.c_void_p] = []
         self._lock = threading.RLock()
@@ -157,6 +159,7 @@ class ThreadPool:
             self._workers.value = 0
             _end_workers(self._handles, self._ask_to_stop, self._join, self.address)
             self._stop.value = 0
+            self._seats_taken.value = 0
             self.stale = self._threads > 1 and not self._closed
 
     def close(self) -> None:

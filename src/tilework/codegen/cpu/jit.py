@@ -31,7 +31,7 @@ HOST_FUNCTIONS: tuple[str, ...] = (
     "truncf", "rint", "rintf", "nearbyint", "nearbyintf", "round", "roundf", "roundeven", "roundevenf",
     "__truncsfhf2", "__truncdfhf2", "__extendhfsf2", "__truncsfbf2", "__truncdfbf2",
     # the thread pool and the clock
-    "syscall", "pthread_create", "pthread_join", "pthread_self", "sched_yield",
+    "syscall", "pthread_create", "pthread_join", "pthread_self", "sched_yield", "sched_getcpu",
     "clock_gettime",
     # the interpreter: signals and the call gate
     "PyGILState_Ensure", "PyGILState_Release", "PyErr_CheckSignals", "PyErr_Fetch", "PyErr_Restore",

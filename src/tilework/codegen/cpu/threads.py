@@ -8,6 +8,7 @@ costs nothing but its help. A second caller does not wait for the first: it runs
 
 Idle workers pause `spin` times and then sleep on a futex; a caller whose last chunks are still running elsewhere does
 the same. Both sleeps follow one rule: announce, look again, sleep only while the word that is waited on is unchanged.
+Workers do not wake up on the caller's own processor (`worker_placement.py`).
 Whoever wakes sleepers takes them off the count of sleepers at once, so that the regions that follow do not pay for
 waking a worker that is awake already but has no processor yet.
 """
@@ -15,9 +16,10 @@ waking a worker that is awake already but has no processor yet.
 from __future__ import annotations
 
 from tilework.codegen.cpu.objects import architecture
+from tilework.codegen.cpu.worker_placement import SEAT_BYTES, SEATS, SEATS_OFFSET, placement_text
 from tilework.errors import CodegenError
 
-POOL_BYTES = 512
+POOL_BYTES = SEATS_OFFSET + SEATS * SEAT_BYTES
 """Size of a pool's state; it must start at a multiple of 64 bytes, all zero."""
 SPIN_OFFSET = 192
 """Byte offset of the int32 that says how many pauses an idle worker makes before it sleeps."""
@@ -65,12 +67,14 @@ _WATCH_NS = 10_000_000
 """Nanoseconds that the caller of a watched region sleeps before it looks for signals."""
 
 # Offsets: 0 word, 8 function, 16 context, 24 chunks | 64 done, 68 caller asleep | 128 epoch (what idle workers sleep
-# on), 132 sleepers, 136 stop | 192 spin, 196 workers | 256 lock.
+# on), 132 sleepers, 136 stop, 140 seats taken | 192 spin, 196 workers | 256 lock |
+# 512 the workers' seats.
 _TEXT = """
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(ptr, ptr)
 {declarations}
+{placement}
 
 ; Take chunks until none is left, then count those done; wake the caller if that was what it sleeps for.
 define internal void @tilework_pool_drain(ptr %pool) #0 {{
@@ -117,13 +121,14 @@ out:
 define internal ptr @tilework_pool_worker(ptr %pool) #0 {{
 entry:
   {ieee}
+  %seat = call ptr @tilework_pool_sit(ptr %pool)
   %epoch_at = getelementptr i8, ptr %pool, i64 128
   %sleepers_at = getelementptr i8, ptr %pool, i64 132
   %stop_at = getelementptr i8, ptr %pool, i64 136
   %spin_at = getelementptr i8, ptr %pool, i64 192
   br label %idle
 idle:
-  %last = phi i32 [ 0, %entry ], [ %last, %wait ], [ %last, %again ], [ %generation, %run ]
+  %last = phi i32 [ 0, %entry ], [ %last, %up ], [ %last, %again ], [ %generation, %run ]
   %spin = load atomic i32, ptr %spin_at monotonic, align 4
   br label %look
 look:
@@ -146,6 +151,7 @@ pause:
   %more = icmp slt i32 %tries1, %spin
   br i1 %more, label %look, label %announce
 announce:
+  call void @tilework_pool_lie_down(ptr %seat)
   %epoch = load atomic i32, ptr %epoch_at seq_cst, align 4
   %count = atomicrmw add ptr %sleepers_at, i32 1 seq_cst
   %word2 = load atomic i64, ptr %pool seq_cst, align 8
@@ -160,8 +166,12 @@ wait:
   %epoch64 = zext i32 %epoch to i64
   %waited = call i64 (i64, ...) @syscall(i64 {futex}, ptr %epoch_at, i64 128, i64 %epoch64, ptr null, ptr null, i64 0)
   %woken = icmp eq i64 %waited, 0
-  br i1 %woken, label %idle, label %again
+  br i1 %woken, label %up, label %again
+up:
+  call void @tilework_pool_get_up(ptr %seat)
+  br label %idle
 again:
+  call void @tilework_pool_get_up(ptr %seat)
   %count2 = atomicrmw sub ptr %sleepers_at, i32 1 seq_cst
   br label %idle
 run:
@@ -201,6 +211,7 @@ entry:
   %some = icmp ne i32 %sleepers, 0
   br i1 %some, label %wake, label %go
 wake:
+  call void @tilework_pool_make_room(ptr %pool)
   %epoch = atomicrmw add ptr %epoch_at, i32 1 seq_cst
   %others = sub i32 %chunks, 1
   %others64 = zext i32 %others to i64
@@ -319,6 +330,8 @@ define void @tilework_pool_reset(ptr %pool) #0 {{
   %stop_at = getelementptr i8, ptr %pool, i64 136
   %workers_at = getelementptr i8, ptr %pool, i64 196
   %lock_at = getelementptr i8, ptr %pool, i64 256
+  %taken_at = getelementptr i8, ptr %pool, i64 140
+  store atomic i32 0, ptr %taken_at seq_cst, align 4
   store atomic i32 0, ptr %workers_at seq_cst, align 4
   store atomic i32 0, ptr %chunks_at seq_cst, align 4
   store atomic i32 0, ptr %asleep_at seq_cst, align 4
@@ -370,4 +383,6 @@ def pool_text(triple: str) -> str:
     """
     if not has_workers(triple):
         raise CodegenError(1750, f"no thread pool for {triple}", where=triple)
-    return _TEXT.format(caller_spin=_CALLER_SPIN, watch=_WATCH_NS, **_MACHINES[architecture(triple)])
+    machine = architecture(triple)
+    placement = placement_text(machine)
+    return _TEXT.format(caller_spin=_CALLER_SPIN, watch=_WATCH_NS, placement=placement, **_MACHINES[machine])
