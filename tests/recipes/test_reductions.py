@@ -111,6 +111,35 @@ def test_strict_numerics_keep_the_order() -> None:
     assert ".parts" not in steps(scheduled(reduction((1 << 20,), (0,)), "strict"))
 
 
+@pytest.mark.parametrize("shape", [(16, 600), (83, 4099), (3, 40, 513), (512, 256)])
+def test_columns_are_added_up_in_their_order(shape: tuple[int, ...]) -> None:
+    """So that strict numerics take the same way, and sums are those of whoever adds row after row."""
+    graph = reduction(shape, (len(shape) - 2,))
+    schedule = scheduled(graph, "strict")
+    assert "start='target'" in steps(schedule)
+    x = np.random.default_rng(7).standard_normal(shape).astype(np.float32)
+    expected = np.zeros((*shape[:-2], shape[-1]), np.float32)
+    for row in range(shape[-2]):
+        expected += x[..., row, :]
+    for checked in (False, True):
+        outcome = Native(schedule.program, checked=checked).run({"x0": x, "v0": np.full_like(expected, np.nan)})
+        assert (outcome.status, outcome.error) == (0, 0)
+        assert outcome.arrays["v0"].tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [(64, 8192), (700, 8200), (40, 600)])
+def test_columns_of_narrow_numbers_are_rounded_once(shape: tuple[int, int], dtype: dtypes.DType) -> None:
+    builder = GraphBuilder("columns")
+    x = builder.input("x", dtype, *shape)
+    graph = builder.build([builder.apply_one("reduce", x, dimensions=(0,), reducer="sum")])
+    given = np.random.default_rng(1).random(shape).astype(dtype.numpy)
+    exact = given.astype(np.float64).sum(0)
+    found = run(graph, given).astype(np.float64)
+    half_a_place = {"float16": 2.0**-11, "bfloat16": 2.0**-8}[dtype.name]
+    np.testing.assert_allclose(found, exact, rtol=half_a_place * 1.01)
+
+
 @pytest.mark.parametrize("target", ["x86-64-v4", "aarch64"])
 @pytest.mark.parametrize(("shape", "dimensions"), [((80, 600), (0,)), ((80, 600), (1,)), ((40, 9, 33), (0, 2))])
 def test_other_machines(shape: tuple[int, ...], dimensions: tuple[int, ...], target: str) -> None:

@@ -86,6 +86,7 @@ def random_treatment(seed: int) -> Treatment:
                     Unroll(loop),
                     Fission(loop),
                     CacheWrite(statement.name, loop, pick(NAMES) or "more"),
+                    CacheWrite(statement.name, loop, pick(NAMES) or "more", (), "register", "target"),
                     TransformLayout(pick(read), "layout(1, 0)"),
                     ComputeInline(statement.name),
                     ComputeAt(statement.name, loop),

@@ -12,6 +12,7 @@ from tilework.layout import packed
 from tilework.loops.interpret import interpret
 from tilework.loops.parse import parse_program
 from tilework.loops.program import Loop, LoopProgram, statements, walk
+from tilework.loops.text import program_text
 from tilework.numerics import numerics
 from tilework.schedule.primitives.transform_layout import argument_layouts
 from tilework.schedule.schedule import Schedule
@@ -259,6 +260,20 @@ def test_cache_write_with_reductions_left_outside() -> None:
     schedule = Schedule(program).split("k", 3).reorder("k.outer", "i", "k.inner", "j")
     schedule = schedule.cache_write("c", "i", "acc", scope="global")
     same_values(program, schedule.program, 9)
+
+
+def test_cache_write_goes_on_with_what_is_there() -> None:
+    """No sum is regrouped: legal under strict numerics too, and the same bits."""
+    program = matrix_product(4, 6, 10)
+    schedule = Schedule(program, numerics=numerics("strict")).split("k", 3).reorder("k.outer", "i", "j", "k.inner")
+    with pytest.raises(IllegalSchedule):
+        schedule.cache_write("c", "j", "acc")
+    schedule = schedule.decompose_reduction("c").cache_write("c", "j", "acc", start="target")
+    assert ": acc[] = c[i, j]" in program_text(schedule.program)
+    given, expected = arrays_for(program, {}, 3), arrays_for(program, {}, 3)
+    interpret(program, expected, {})
+    interpret(schedule.program, given, {})
+    assert given["c"].tobytes() == expected["c"].tobytes()
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilework.loops.program import Compute, Loop
 from tilework.recipes.cpu._access import addresses, reduced_by, step_along
 from tilework.recipes.cpu._lanes import slow
 from tilework.recipes.cpu._packing import usual
 from tilework.schedule.primitives.cache_write import CacheWrite
+from tilework.schedule.primitives.decompose_reduction import DecomposeReduction
 from tilework.schedule.primitives.reorder import Reorder
 from tilework.schedule.primitives.vectorize import Vectorize
 from tilework.schedule.schedule import Schedule
@@ -88,7 +91,7 @@ def row_loop(schedule: Schedule, found: Compute, around: tuple[Loop, ...], chose
     reduced = reduced_by(found, around)
     loops = [loop for loop in around if loop.variable in reduced]
     extent = next(loop.extent for loop in around if loop.variable == chosen).value
-    if chosen in reduced or not loops or not schedule.numerics.reassociate:
+    if chosen in reduced or not loops:
         return None
     if extent is not None and extent <= VECTORS * lanes:
         return None
@@ -101,9 +104,20 @@ def row_loop(schedule: Schedule, found: Compute, around: tuple[Loop, ...], chose
 
 
 def in_rows(
-    schedule: Schedule, found: Compute, free: list[str], reductions: list[str], rows: str, outer: str, lanes: str
+    schedule: Schedule,
+    found: Compute,
+    free: list[str],
+    reductions: list[str],
+    rows: str,
+    outer: str,
+    lanes: str,
+    above: str,
 ) -> Schedule | None:
-    """Columns summed in the order in which memory holds them: some rows at a time, a long piece of each."""
+    """Columns summed in the order in which memory holds them: some rows at a time, a long piece of each.
+
+    Each piece's sums go on with those of the rows before, so every column is added up in its own order. Sums that are
+    wider than their result wait in a buffer beside it.
+    """
     stem = outer.removesuffix(".outer")
     pieces = schedule.setting.loop(outer).extent.value
     columns = outer
@@ -121,4 +135,10 @@ def in_rows(
     trial = trial.unroll(f"{rows}.row").attempt(Vectorize(lanes))
     if trial is None:
         return None
-    return trial.attempt(CacheWrite(found.name, columns, f"{found.name}.cells")) or trial
+    if found.accumulate in {None, schedule.program.buffers[found.target.buffer].dtype}:
+        started = trial.attempt(DecomposeReduction(found.name))
+    else:
+        started = trial.attempt(CacheWrite(found.name, free[-1] if free else above, f"{found.name}.sums", (), "global"))
+    cells = CacheWrite(found.name, columns, f"{found.name}.cells")
+    resumed = started.attempt(replace(cells, start="target")) if started is not None else None
+    return resumed or trial.attempt(cells) or trial

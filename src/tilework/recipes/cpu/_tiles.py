@@ -104,7 +104,8 @@ def with_lanes(
         far = row_loop(schedule, found, around, chosen, lanes)
         if far is not None:
             free = [outer if v == chosen else v for v in free]
-            return in_rows(trial, found, free, reductions, far, outer, inner) or schedule
+            place = above[-1].variable if above else ""
+            return in_rows(trial, found, free, reductions, far, outer, inner, place) or schedule
         # nothing is used again: many vectors side by side read memory in long pieces
         rows, count = 1, min(VECTORS, pieces or VECTORS)
     vectors: tuple[str, ...] = ()

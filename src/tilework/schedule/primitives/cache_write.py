@@ -11,19 +11,20 @@
                                                   c.back: c[i, j.back] = acc[j.back]
 
 Reduction loops named in `axes` become further dimensions of the tile, so that partial results are kept apart and only
-combined by the write-back: with that it is the field's rfactor.
+combined by the write-back: with that it is the field's rfactor. A sum that goes on with what is there (its start is
+elsewhere, see decompose_reduction) may do so in the tile: that then begins as a copy, and nothing is regrouped.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar
+from typing import ClassVar, Literal, get_args
 
 from tilework.dims import dim
 from tilework.dtypes import DType
 from tilework.fast_dataclass import dataclass
-from tilework.loops.expressions import Constant, Expression, Load, cast
+from tilework.loops.expressions import Expression, Load, cast
 from tilework.loops.program import (
     Access,
     Buffer,
@@ -51,11 +52,15 @@ from tilework.schedule.rewriting import (
 )
 from tilework.schedule.verdict import LEGAL, Verdict, illegal, unknown
 
+Start = Literal["identity", "target"]
+STARTS: tuple[str, ...] = get_args(Start)
+
 
 @dataclass(frozen=True)
 class CacheWrite(Primitive):
     """Legal where the statement alone is inside the loop, nobody else touches its target there, and regrouping the
-    reduction (with `axes`, or with reduction loops left outside) is allowed by reducer and numerics.
+    reduction (with `axes`, or with reduction loops left outside) is allowed by reducer and numerics. With
+    `start="target"`: where the statement has no start of its own, and its target holds partial results unrounded.
 
     `at`: the loop (empty: the whole nest). `buffer`: the new buffer's name. Kinds of loops are copied, so mark the
     tile's loops before.
@@ -68,6 +73,11 @@ class CacheWrite(Primitive):
     buffer: str
     axes: tuple[str, ...] = ()
     scope: Scope = "register"
+    start: Start = "identity"
+
+    @property
+    def _goes_on(self) -> bool:
+        return self.start == "target"
 
     def _nest(self, setting: Setting) -> tuple[Compute, tuple[Loop, ...], tuple[Loop, ...]]:
         """The statement, all loops around it, and those of them inside `at`."""
@@ -90,6 +100,12 @@ class CacheWrite(Primitive):
         target = found.target
         if self.buffer in setting.program.buffers or not self.buffer:
             return illegal(1507, f"a buffer is already called {self.buffer!r}", found)
+        if self.start not in STARTS:
+            return illegal(1505, f"start={self.start!r} is none of {', '.join(STARTS)}", found)
+        if self._goes_on and (found.reducer is None or found.init is not None or self.axes):
+            return illegal(1505, f"{self.statement} has a start of its own: decompose_reduction first", found)
+        if self._goes_on and found.accumulate not in (None, setting.program.buffers[target.buffer].dtype):
+            return illegal(1512, f"partial results of {self.statement} would be rounded to {target.buffer}", found)
         if self.scope not in SCOPES:
             return illegal(1505, f"scope={self.scope!r} is none of {', '.join(SCOPES)}", found)
         if self.scope != "global" and any(t.extent.value is None for t in self._tile(found, inside)):
@@ -161,7 +177,7 @@ class CacheWrite(Primitive):
     def _left(self, found: Compute, gone: set[str]) -> tuple[tuple[str, ...], bool]:
         """Reductions that the write-back goes on with, and whether it combines at all."""
         left = tuple(v for v in found.reduction if v not in gone)
-        return left, found.reducer is not None and (bool(left) or found.init is None)
+        return left, found.reducer is not None and not self._goes_on and (bool(left) or found.init is None)
 
     def apply(self, setting: Setting) -> Applied:
         """The rewrite."""
@@ -189,8 +205,13 @@ class CacheWrite(Primitive):
         names = (self.statement, back.name)
         parts: list[Node] = []
         if found.reducer is not None:
-            start: Constant = found.reducer.identity[0] if regroups or found.init is None else found.init[0]
-            begin = Compute(derived(self.statement, "init", named), (Access(self.buffer, index),), (start,))
+            first: Expression = found.reducer.identity[0] if regroups or found.init is None else found.init[0]
+            if self._goes_on:
+                first = Load(target.buffer, target.index, kept.dtype)
+            begin = Compute(
+                derived(self.statement, "init", named), (Access(self.buffer, index),), (first,),
+                guards=guards if self._goes_on else (),
+            )  # fmt: skip
             parts.append(copy_of("init", begin))
             names = (begin.name, *names)
         update = replace(found, targets=(Access(self.buffer, index),), init=None, reduction=(), accumulate=None)
