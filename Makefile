@@ -15,10 +15,10 @@ PIP := $(RUN) -m pip install --quiet --disable-pip-version-check
 # Models are fetched once and kept outside the tree.
 export TILEWORK_MODELS ?= $(if $(XDG_CACHE_HOME),$(XDG_CACHE_HOME),$(HOME)/.cache)/tilework/models
 
-.PHONY: help demo test check format suites bench docs peers fuzz lock clean
+.PHONY: help demo demo-magika test check format suites bench docs peers fuzz lock clean
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 $(RUN):
 	@test -n "$(PYTHON)" || { echo "Python 3.11 or newer with venv is needed: install it or set PYTHON=/path/to/python" >&2; exit 2; }
@@ -40,7 +40,10 @@ $(STAMPS)/peers: requirements/peers.txt pyproject.toml | $(RUN)
 	|| $(PIP) --no-deps --index-url https://download.pytorch.org/whl/cpu "$$(grep '^torch==' $<)"
 	$(install)
 
-demo: $(STAMPS)/demo ## fetch a small model and watch it compiled, run and explained
+demo: $(STAMPS)/demo ## read the text on a picture of a page with three networks that people use
+	$(RUN) -m examples.read_page
+
+demo-magika: $(STAMPS)/demo ## tell the type of every file here, and see every stage of a small network
 	$(RUN) -m examples.file_types
 
 test: $(STAMPS)/test ## run the tests (the core and onnx only)

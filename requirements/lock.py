@@ -22,13 +22,16 @@ BUILD = ["hatchling", "editables"]
 CORE = ["click", "islpy", "llvmlite", "ml_dtypes", "numpy", "rich", *BUILD]
 ONNX = ["onnx"]
 TEST = [*CORE, *ONNX, "hypothesis", "pytest"]
-DEMO = [*CORE, *ONNX, "onnxruntime==1.32.0"]
+# What the package of the demonstration's text reader imports. Its wheel asks for the OpenCV that needs a display's
+# libraries, and for a Python below 3.13, so it is not installed (see examples/reader.py).
+READER = ["opencv-python-headless", "pillow", "pyclipper", "pyyaml", "shapely"]
+DEMO = [*CORE, *ONNX, "onnxruntime==1.32.0", *READER]
 GROUPS = {
     "test": TEST,
     "demo": DEMO,
     "check": [*TEST, "import-linter", "pre-commit", "pyright[nodejs]", "ruff"],
     "docs": [*CORE, "furo", "myst-parser", "sphinx"],
-    "suites": [*TEST, "onnxruntime==1.32.0", "pillow", "sympy"],
+    "suites": [*TEST, "onnxruntime==1.32.0", "sympy", *READER],
     "peers": [
         *DEMO,
         TORCH,

