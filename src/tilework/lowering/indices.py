@@ -61,6 +61,12 @@ def _taken_apart(value: Dim) -> Parts:
     return Parts(value, tuple(plain), tuple(compound), frozenset(inner), tuple(value.names()))
 
 
+def _names_without_loads(atom: FloorDiv | Mod | Extreme) -> tuple[str, ...] | None:
+    """The names that an atom depends on; None where it depends on memory, too."""
+    whole = Dim((((atom,), 1),))
+    return None if whole.loads() else tuple(whole.names())
+
+
 class Indices:
     """Turns dims into values of the current function."""
 
@@ -70,6 +76,7 @@ class Indices:
         self._resolved: dict[tuple[object, ...], Resolved] = {}
         self._split: dict[tuple[Dim, str], Dim] = {}
         self._known: dict[tuple[object, ...], bool | None] = {}
+        self._names: dict[Atom, tuple[str, ...] | None] = {}
         self._symbols: dict[Atom, int] = {name: place for place, name in enumerate(state.symbols)}
         self.load_element: Callable[[Loaded], Value]
         """Loads an element as an i64 (scalar or one a lane); set by `Memory`."""
@@ -268,17 +275,28 @@ class Indices:
                 return self.lanes(1)
             number = self.state.environment.get(atom)
             return self.state.variable(atom) if number is None else builder.integer(number)
+        if isinstance(atom, Loaded):
+            return self.load_element(atom)
+        names = self._names.get(atom, ())
+        if atom not in self._names:
+            names = self._names[atom] = _names_without_loads(atom)
+        if names is None:
+            return self._compound(atom)
+        environment, lane = self.state.environment, self.state.lane
+        place = ("atom", atom, lane and (lane.variable, lane.width), *[environment.get(n) for n in names])
+        known = builder.known(place)
+        return known if known is not None else builder.keep(place, self._compound(atom))
+
+    def _compound(self, atom: FloorDiv | Mod | Extreme) -> Value:
         if isinstance(atom, FloorDiv):
             return self.quotient(atom.numerator, atom.denominator)
         if isinstance(atom, Mod):
             return self.remainder(atom.value, atom.modulus)
-        if isinstance(atom, Extreme):
-            name = "smax" if atom.name == "max" else "smin"
-            total = self.value(atom.arguments[0])
-            for argument in atom.arguments[1:]:
-                total = builder.op(name, "i64", total, self.value(argument))
-            return total
-        return self.load_element(atom)
+        name = "smax" if atom.name == "max" else "smin"
+        total = self.value(atom.arguments[0])
+        for argument in atom.arguments[1:]:
+            total = self.state.builder.op(name, "i64", total, self.value(argument))
+        return total
 
     # -- division ------------------------------------------------------------------------------------------------------
     def quotient(self, numerator: Dim, denominator: Dim) -> Value:
