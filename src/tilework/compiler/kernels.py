@@ -107,7 +107,8 @@ def _kernel(
         return known
     candidate = choose(region, machine, contract)
     schedule = candidate.schedule()
-    facts = f"{text} {'; '.join(map(str, schedule.trace))} {sorted(candidate.streaming)} {options}"
+    asked = f"{options.numerics} {options.machine} {options.checked}"  # the rest decides no code
+    facts = f"{text} {'; '.join(map(str, schedule.trace))} {sorted(candidate.streaming)} {asked}"
     name = f"tilework_{hashlib.sha256(facts.encode()).hexdigest()[:12]}"
     kernel = emit_kernel(
         schedule.program, machine, contract, checked=options.checked, name=name, streaming=candidate.streaming

@@ -92,9 +92,30 @@ def fused(
     for node in graph.nodes:
         if root_of[node.name] is node and node.name not in shared:
             nodes = tuple(reversed(members[node.name]))
+            if node.name not in attention:
+                nodes = _as_read(node, nodes)
             there = windows.filled.get(node.outputs[0].name, frozenset()) if node.outputs else frozenset[int]()
             found.append(region_of(graph, node.name, nodes, frozenset(shared), boxes, there))
     return Fused(tuple(found), windows)
+
+
+def _as_read(root: Node, nodes: tuple[Node, ...]) -> tuple[Node, ...]:
+    """The nodes in the order in which they are come upon from the root: it does not depend on the order in which the
+    model lists them, so neither does the region's code.
+    """
+    makers = {value.name: node for node in nodes for value in node.outputs}
+    found: dict[str, Node] = {}
+    waiting: list[tuple[Node, bool]] = [(root, False)]
+    while waiting:
+        node, over = waiting.pop()
+        if node.name in found:
+            continue
+        if over:
+            found[node.name] = node
+            continue
+        waiting.append((node, True))
+        waiting += [(makers[read], False) for read in reversed(node.inputs) if read in makers]
+    return tuple(found.values())
 
 
 def regions(graph: Graph) -> tuple[Region, ...]:

@@ -1,0 +1,1 @@
+"""What `cache-keys` compiles: models that must share code in the cache, and models that must not."""
