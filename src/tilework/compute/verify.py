@@ -169,7 +169,7 @@ def _same_division(atom: Mod, above: Dim, below: Dim) -> bool:
     return below == atom.modulus and above % below == Dim((((atom,), 1),))
 
 
-def _tells_apart(entry: Dim, free: set[str], extents: dict[str, Dim], bounds: Bounds) -> bool:
+def _tells_apart(entry: Dim, free: frozenset[str], extents: dict[str, Dim], bounds: Bounds) -> bool:
     """Whether a sum of known parts and strided axes has one value per point of those axes."""
     strides: dict[str, Dim] = {}
     for monomial, coefficient in entry.terms:
@@ -183,7 +183,7 @@ def _tells_apart(entry: Dim, free: set[str], extents: dict[str, Dim], bounds: Bo
         rest = list(monomial)
         rest.remove(inside[0])
         strides[inside[0]] = Dim(((tuple(rest), coefficient),)) if rest else dim(coefficient)
-    if set(strides) != free:
+    if frozenset(strides) != free:
         return False
     if len(free) == 1:
         low, high = next(iter(strides.values())).bounds(bounds)

@@ -16,7 +16,7 @@ class Terms:
     `constant` is the rest.
     """
 
-    __slots__ = ("_hash", "constant", "terms")
+    __slots__ = ("_hash", "_names", "_text", "constant", "terms")
     terms: tuple[tuple[Monomial, int], ...]
     constant: int
 
@@ -24,8 +24,12 @@ class Terms:
         self.terms = terms
         self.constant = constant
         self._hash = -1
+        self._names: frozenset[str] | None = None
+        self._text = ""
 
     def __eq__(self, other: object) -> bool:
+        if self is other:
+            return True
         if isinstance(other, int):
             return not self.terms and self.constant == other
         return isinstance(other, Terms) and self.constant == other.constant and self.terms == other.terms
@@ -55,17 +59,19 @@ class Terms:
         """The atoms of the polynomial itself (not those inside divisions, remainders or loads)."""
         return {atom for monomial, _ in self.terms for atom in monomial}
 
-    def names(self) -> set[str]:
+    def names(self) -> frozenset[str]:
         """Every name it depends on, at any depth (buffers of loaded elements excluded)."""
-        found: set[str] = set()
-        for monomial, _ in self.terms:
-            for atom in monomial:
-                if isinstance(atom, str):
-                    found.add(atom)
-                else:
-                    for part in parts_of(atom):
-                        found |= part.names()
-        return found
+        if self._names is None:
+            found: set[str] = set()
+            for monomial, _ in self.terms:
+                for atom in monomial:
+                    if type(atom) is str:
+                        found.add(atom)
+                    else:
+                        for part in parts_of(atom):  # type: ignore[arg-type] - str was looked at
+                            found |= part.names()
+            self._names = frozenset(found)
+        return self._names
 
     def loads(self) -> set[Loaded]:
         """Every loaded element it depends on, at any depth."""
@@ -150,15 +156,18 @@ class Terms:
     def __str__(self) -> str:
         if not self.terms:
             return str(self.constant)
-        text = ""
-        for monomial, coefficient in self.terms:
-            factors = [factor_text(atom, len(monomial) > 1 or coefficient != 1) for atom in monomial]
-            magnitude = abs(coefficient)
-            body = "*".join([str(magnitude), *factors] if magnitude != 1 else factors)
-            text += (" - " if coefficient < 0 else " + ") + body if text else ("-" if coefficient < 0 else "") + body
-        if self.constant:
-            text += f" - {-self.constant}" if self.constant < 0 else f" + {self.constant}"
-        return text
+        if not self._text:
+            text = ""
+            for monomial, coefficient in self.terms:
+                factors = [factor_text(atom, len(monomial) > 1 or coefficient != 1) for atom in monomial]
+                magnitude = abs(coefficient)
+                body = "*".join([str(magnitude), *factors] if magnitude != 1 else factors)
+                sign = "-" if coefficient < 0 else "+" if text else ""
+                text += f" {sign} {body}" if text else sign + body
+            if self.constant:
+                text += f" - {-self.constant}" if self.constant < 0 else f" + {self.constant}"
+            self._text = text
+        return self._text
 
     def __repr__(self) -> str:
         return f"dim({str(self)!r})"

@@ -214,7 +214,7 @@ class _Partition:
             return node
         reduced = set(node.reduction)
         left = tuple(v for v in node.reduction if v != variable)
-        freed = [g for g in node.guards if g.names() & reduced == {variable}]
+        freed = [g for g in node.guards if set(g.names() & reduced) == {variable}]
         if all((g.substitute({variable: 0}).value or 0) >= 0 and not g.names() - {variable} for g in freed):
             return node
         applied = tuple(g for g in node.guards if not g.names() & reduced)

@@ -93,7 +93,8 @@ class Builder:
         """An instruction without side effects, in the outermost scope that has its operands (`depth` at least)."""
         depth = max(depth, self.floor)
         for operand in operands:
-            depth = max(depth, operand.depth)
+            if operand.depth > depth:  # noqa: PLR1730 - called for every instruction
+                depth = operand.depth
         scope = self.scopes[depth]
         key = (name, kind, lanes, operands, extra)
         found = scope.memo.get(key)

@@ -104,7 +104,7 @@ def _is_same(symbols: SymbolTable, one: Dim, other: Dim, inside: set[str]) -> bo
     names = one.names() | other.names()
     if names & inside:
         return False
-    if {str(one), str(other)} == names and not any(map(symbols.is_measured, names)):
+    if frozenset((str(one), str(other))) == names and not any(map(symbols.is_measured, names)):
         return equal(symbols, one, other, "sizes that branches return")
     return symbols.simplify(one - other) == 0
 

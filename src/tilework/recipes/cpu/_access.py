@@ -99,13 +99,7 @@ def readers_of(program: LoopProgram, buffer: str) -> list[Load]:
 
 def packed_layout(program: LoopProgram, load: Load, lane: str, packable: frozenset[str]) -> Layout | None:
     """The layout in which neighbouring lanes read neighbouring elements of a constant; None where there is none."""
-    others = [
-        other
-        for statement in statements(program.body)
-        for other in loads_of(statement)
-        if other.buffer == load.buffer and other.index != load.index
-    ]
-    if load.buffer not in packable or others:
+    if load.buffer not in packable or any(other.index != load.index for other in readers_of(program, load.buffer)):
         return None
     moved = [position for position, entry in enumerate(load.index) if lane in entry.names()]
     if len(moved) != 1 or load.index[moved[0]].coefficient(lane) != 1 or not load.index[moved[0]].affine_in({lane}):
