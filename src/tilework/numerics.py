@@ -15,7 +15,8 @@ class Numerics:
     """What may be done to values.
 
     NaN, infinities and denormals follow IEEE 754 at every level unless `relaxed_special_values`; but where reductions
-    may run in another order, a machine's dot products of bfloat16 may take denormals for zero.
+    may run in another order, a machine's dot products of bfloat16 may take denormals for zero, and convolutions with
+    fewer products give NaN where an image's infinite element makes a sum infinite.
     """
 
     level: Level

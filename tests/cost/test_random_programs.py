@@ -24,7 +24,7 @@ def programs(seed: int) -> list[LoopProgram]:
     """The kernels of one random graph, symbols near 5."""
     try:
         graph, _ = random_graph(Numbers(seed), 5, special=False)
-        kernels = region_kernels(regions(graph), machine("x86-64-v4"), CompileOptions())
+        kernels = region_kernels(regions(graph), machine("x86-64-v4"), CompileOptions(), graph.constant_arrays)
     except (TileworkError, Unsuitable):
         return []
     found: list[LoopProgram] = []

@@ -127,6 +127,19 @@ def test_columns_are_added_up_in_their_order(shape: tuple[int, ...]) -> None:
         assert outcome.arrays["v0"].tobytes() == expected.tobytes()
 
 
+@pytest.mark.parametrize("level", ["default", "strict"])
+@pytest.mark.parametrize("columns", [1, 5, 300, 1000])
+def test_the_largest_of_columns_and_where_it_is(columns: int, level: Level) -> None:
+    """Reductions with two results, along another axis than the last, of a free number of columns."""
+    free = Symbol("n", 1)
+    builder = GraphBuilder("places", (free,))
+    x = builder.input("x", F, 21, "n")
+    graph = builder.build([builder.apply_one("arg_reduce", x, dimension=0, direction="maximum")])
+    given = integers((21, columns), columns)
+    (found,) = compile_graph(graph, CompileOptions(numerics=level))(given)
+    np.testing.assert_array_equal(np.asarray(found), given.argmax(0))
+
+
 @pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16])
 @pytest.mark.parametrize("shape", [(64, 8192), (700, 8200), (40, 600)])
 def test_columns_of_narrow_numbers_are_rounded_once(shape: tuple[int, int], dtype: dtypes.DType) -> None:

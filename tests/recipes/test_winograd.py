@@ -253,3 +253,100 @@ def test_integers_are_computed_directly(dtype: dtypes.DType) -> None:
     graph = builder.build([result])
     assert algorithms(graph) == ["direct"]
     assert np.array_equal(np.asarray(tilework.compile(graph)(x)[0]), expected(x, weights, (1, 1, 1, 1)))
+
+
+def integers(random: np.random.Generator, *shape: int) -> Array:
+    """Small ones, weights in fours: all that Winograd's algorithm computes of them is exact."""
+    return random.integers(-3, 4, shape).astype(np.float32)
+
+
+CASTS: tuple[tuple[str, dict[str, Any], Any], ...] = (
+    ("Cast", {"to": 10}, np.float16), ("Cast", {"to": 11}, np.float64), ("Cast", {"to": 6}, np.int32),
+    ("Cast", {"to": 3}, np.int8), ("Cast", {"to": 9}, np.bool_), ("IsNaN", {}, np.bool_),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(("operator", "attributes", "dtype"), CASTS)
+@pytest.mark.parametrize("sides", [(8, 8), (7, 9)])
+def test_results_of_another_type(operator: str, attributes: dict[str, Any], dtype: Any, sides: tuple[int, int]) -> None:
+    """Sums are computed in the image's type, whatever they become then."""
+    random = np.random.default_rng(21)
+    weights, x = integers(random, 16, 16, 3, 3) * 4 / 64, integers(random, 2, 16, *sides)
+    given = model(weights, x.shape, (1, 1, 1, 1))
+    given.graph.node[-1].CopyFrom(helper.make_node(operator, ["c"], ["y"], **attributes))
+    given.graph.output[0].CopyFrom(
+        helper.make_tensor_value_info("y", helper.np_dtype_to_tensor_dtype(np.dtype(dtype)), None)
+    )
+    assert WINOGRAD in algorithms(given)
+    exact = expected(x, weights, (1, 1, 1, 1))
+    wanted = np.isnan(exact) if operator == "IsNaN" else exact.astype(dtype)
+    for checked in (False, True):
+        found = np.asarray(compiled(given, checked=checked)(x)[0])
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, wanted)
+
+
+def test_sums_of_float64_that_are_rounded_to_float32() -> None:
+    random = np.random.default_rng(22)
+    weights, x = drawn(random, 16, 16, 3, 3, dtype=np.float64), drawn(random, 1, 16, 9, 9, dtype=np.float64)
+    given = model(weights, x.shape, (1, 1, 1, 1))
+    given.graph.node[-1].CopyFrom(helper.make_node("Cast", ["c"], ["y"], to=1))
+    given.graph.output[0].CopyFrom(helper.make_tensor_value_info("y", 1, None))
+    assert WINOGRAD in algorithms(given)
+    close(np.asarray(compiled(given)(x)[0]), expected(x, weights, (1, 1, 1, 1)), 16)
+
+
+ROLES = ((0, 1, 2, 3), (1, 0, 2, 3), (1, 0, 3, 2), (0, 1, 3, 2))
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_one_constant_in_several_roles(order: int) -> None:
+    """Each convolution reads the weights as it wants them, whatever others make of the same constant."""
+    random = np.random.default_rng(23)
+    x, weights = integers(random, 1, 16, 9, 10), integers(random, 16, 16, 3, 3) * 4
+    builder = GraphBuilder("g")
+    image, kept = builder.input("x", dtypes.float32, *x.shape), builder.constant(weights, "w")
+    roles = ROLES[::order]
+    results = [
+        builder.apply_one("convolution", image, kept, padding=((1, 1), (1, 1)), kernel_dimensions=role)
+        for role in roles
+    ]
+    graph = builder.build(results)
+    assert algorithms(graph).count(WINOGRAD) == len(roles)
+    for role, found in zip(roles, tilework.compile(graph)(x), strict=True):
+        np.testing.assert_array_equal(np.asarray(found), expected(x, weights.transpose(role), (1, 1, 1, 1)))
+
+
+@pytest.mark.parametrize("odd", [np.nan, np.inf, 3e38, 1e30])
+def test_weights_that_would_spoil_their_neighbours(odd: float) -> None:
+    """What is not finite, or so large that sums lose the others, is multiplied by itself: padding hides it then."""
+    random = np.random.default_rng(24)
+    plain, x = drawn(random, 16, 16, 3, 3), drawn(random, 1, 16, 6, 7)
+    weights = plain.copy()
+    weights[3, 2, 0, 0] = odd
+    both = [model(w, x.shape, (1, 1, 1, 1)) for w in (plain, weights)]
+    assert [WINOGRAD in algorithms(given) for given in both] == [True, False]
+    found = np.asarray(compiled(both[1])(x)[0])
+    hidden = found[:, :, 0, :]
+    close(hidden, expected(x, plain, (1, 1, 1, 1))[:, :, 0, :], 16)
+
+
+def test_equal_convolutions_of_which_one_has_odd_weights() -> None:
+    """One kernel for equal regions, but not where the contents of the weights decide."""
+    random = np.random.default_rng(25)
+    x, plain = drawn(random, 1, 16, 6, 7), drawn(random, 16, 16, 3, 3)
+    odd = plain.copy()
+    odd[0, 0, 0, 0] = np.nan
+    builder = GraphBuilder("g")
+    image = builder.input("x", dtypes.float32, *x.shape)
+    results = [
+        builder.apply_one("convolution", image, builder.constant(w, f"w{n}"), padding=((1, 1), (1, 1)))
+        for n, w in enumerate((plain, odd, plain + 1, odd + 1))
+    ]
+    graph = builder.build(results)
+    assert [name == WINOGRAD for name in algorithms(graph)] == [True, False, True, False]
+    first, second, third, _ = map(np.asarray, tilework.compile(graph)(x))
+    close(first, expected(x, plain, (1, 1, 1, 1)), 16)
+    close(third, expected(x, plain + 1, (1, 1, 1, 1)), 16)
+    assert np.isfinite(second[:, 1:]).all()
+    assert np.isfinite(second[:, 0, 0]).all()

@@ -9,8 +9,10 @@ convolutional neural networks", 2016; Winograd, "Arithmetic complexity of comput
       products[k, square, o] = sum over c of patches[k, square, c] weights'[k, c, o]
       result = the 4 numbers of A' m A, m the square's products of filter o
 
-16 products a square and pair of channels instead of 36. The weights G g G' are computed beforehand, in float64. The
-error is of the order of direct evaluation's: both transforms only add and subtract, sums of up to 4 numbers each.
+16 products a square and pair of channels instead of 36. The weights G g G' are computed beforehand, in float64. Both
+transforms only add and subtract, sums of up to 4 numbers each: the error is a small multiple of direct evaluation's
+where neighbours are alike in size. It goes with the largest number of a patch and the largest of a filter's taps, also
+in results where those meet zeros: some eps * sqrt(9 channels) * max |weights| * max |patch|.
 
 Loops are named by statement and axis.
 """
@@ -30,6 +32,8 @@ from tilework.loops.expressions import Expression, Load, Parameter, constant, re
 from tilework.loops.program import Access, Argument, Buffer, Compute, Loop, LoopProgram, Node, Storage, sequence
 from tilework.loops.reducers import reducer
 
+EVEN = 1024.0
+"""The largest of a filter's nine taps (over all channels) against the least, beyond which sums would lose the small."""
 TAPS, SIDE, PATCH = 3, 2, 4
 """Taps, results and elements of the image along one direction of a square."""
 IMAGE, ZERO = "image", "image.zero"
@@ -55,14 +59,34 @@ def applies(found: Convolution) -> bool:
     return all(extent == TAPS for extent in taps) and all(extent.value is not None for extent in channels)
 
 
+def suits(found: Convolution, weights: np.ndarray[Any, Any]) -> bool:
+    """Whether the sums of a filter's taps are as good as the taps: all are finite, far from the largest float, and of
+    the nine none is larger than another by more than `EVEN` (those that are zero aside).
+    """
+    sizes = np.abs(_ordered(found, weights))
+    if not sizes.size:
+        return True
+    largest = sizes.max(axis=0)
+    if not np.all(largest <= np.finfo(weights.dtype).max / 4):  # NaN is not, either
+        return False
+    least = np.where(largest > 0, largest, np.inf).min(axis=(1, 2))
+    return bool(np.all(largest.max(axis=(1, 2)) <= EVEN * least))
+
+
 def transformed(found: Convolution, weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """The weights as the products read them: (16, depth, filters)."""
-    names = [next(iter(entry.names())) for entry in found.weights.index]
-    order = [names.index(axis.name) for axis in (found.depth, found.filter, found.rows.tap, found.columns.tap)]
-    taps = weights.transpose(order).astype(np.float64)
+    taps = _ordered(found, weights).astype(np.float64)
     to = np.array(_TO_WEIGHTS)
     made = np.einsum("ai,coij,bj->abco", to, taps, to, optimize=True)
     return np.ascontiguousarray(made.astype(weights.dtype)).reshape(PATCH * PATCH, *taps.shape[:2])
+
+
+def _ordered(found: Convolution, weights: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """The weights by depth, filter, row and column of taps."""
+    names = [next(iter(entry.names())) for entry in found.weights.index]
+    return weights.transpose([
+        names.index(axis.name) for axis in (found.depth, found.filter, found.rows.tap, found.columns.tap)
+    ])  # fmt: skip
 
 
 def winograd(found: Convolution, rows: int, columns: int) -> LoopProgram:
@@ -126,7 +150,7 @@ class _Program:
 
     def __post_init__(self) -> None:
         found = self.found
-        self.dtype = found.output.dtype
+        self.dtype = found.image.dtype
         self.depth, self.filters = found.depth.extent, found.filter.extent
         self.y = _Side(found.rows, self.rows, "block.y")
         self.x = _Side(found.columns, self.columns, "block.x")

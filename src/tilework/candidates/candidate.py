@@ -30,11 +30,12 @@ class Cost:
 @dataclass(frozen=True)
 class Prepared:
     """What a kernel reads in place of a constant: computed from it once, while compiling. `name` says what, for names
-    of constants.
+    of constants; `suits` whether the candidate may be taken for these contents.
     """
 
     name: str
     compute: Callable[[np.ndarray[Any, Any]], np.ndarray[Any, Any]]
+    suits: Callable[[np.ndarray[Any, Any]], bool]
 
 
 @dataclass(frozen=True, eq=False)

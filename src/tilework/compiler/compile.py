@@ -111,7 +111,8 @@ def lower_graph(
     with stages("kernels"):
         in_place = block.in_place()
         needed = tuple(region for region in found if region.root.name not in in_place and not is_view(region))
-        kernels = {k.region.name: k for k in region_kernels(needed, machine, options, ready)}
+        contents = {name: array for inner in block.graphs() for name, array in inner.constant_arrays.items()}
+        kernels = {k.region.name: k for k in region_kernels(needed, machine, options, contents, ready)}
         rows = RowKernels(machine, numerics(options.numerics), options.checked)
         planned = planned_block(block, kernels, rows)
         if ready is not None:

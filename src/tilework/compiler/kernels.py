@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tilework.candidates.candidate import Candidate
@@ -16,7 +16,7 @@ from tilework.decisions.choice import choose
 from tilework.dims import Dim
 from tilework.errors import CodegenError
 from tilework.fast_dataclass import dataclass
-from tilework.graph.graph import Constant, Graph
+from tilework.graph.graph import Array, Constant, Graph
 from tilework.layout import packed
 from tilework.loops.program import LoopProgram
 from tilework.loops.text import program_text
@@ -66,9 +66,11 @@ def region_kernels(
     regions: tuple[Region, ...],
     machine: CpuMachine,
     options: CompileOptions,
+    contents: Mapping[str, Array],
     ready: Callable[[KernelText], None] | None = None,
 ) -> tuple[RegionKernel, ...]:
-    """A kernel for each region, in order; `ready` is told of each as soon as its text is there.
+    """A kernel for each region, in order; `ready` is told of each as soon as its text is there. `contents`: the graph's
+    constants by name.
 
     Raises `CodegenError` 16xx where one cannot be generated, naming the node that the region is for.
     """
@@ -78,7 +80,7 @@ def region_kernels(
     for region in regions:
         own = closed(region)
         try:
-            known = _kernel(own, machine, contract, options, made, ready)
+            known = _kernel(own, machine, contract, options, contents, made, ready)
         except CodegenError as error:
             origin = origin_of(region.root)
             error.where = f"{origin}, {error.where}" if error.where else origin
@@ -92,6 +94,7 @@ def _kernel(
     machine: CpuMachine,
     contract: Numerics,
     options: CompileOptions,
+    contents: Mapping[str, Array],
     made: dict[str, RegionKernel],
     ready: Callable[[KernelText], None] | None,
 ) -> RegionKernel:
@@ -102,10 +105,20 @@ def _kernel(
     boxes = _boxes(region)
     text += "".join(f"box {name} {box}" for name, found in boxes.items() for box in found)
     text += "constant " + ", ".join(sorted(base.buffers[name] for name in region.constants))
-    known = made.get(text)
+    without: frozenset[str] = frozenset()
+    while True:  # until a candidate suits what the constants hold
+        known = made.get(text)
+        candidate = known.candidate if known is not None else choose(region, machine, contract, without)
+        if all(
+            candidate.prepared[base.buffers[name]].suits(contents[name])
+            for name in region.constants
+            if base.buffers[name] in candidate.prepared
+        ):
+            break
+        without |= {candidate.recipe}
+        text += f"without {candidate.recipe}"
     if known is not None:
         return known
-    candidate = choose(region, machine, contract)
     schedule = candidate.schedule()
     asked = f"{options.numerics} {options.machine} {options.checked}"  # the rest decides no code
     facts = f"{text} {'; '.join(map(str, schedule.trace))} {sorted(candidate.streaming)} {asked}"

@@ -356,10 +356,7 @@ class _Planner:
     def _kernel(self, item: RegionKernel, graph: Graph) -> None:
         region = item.region
         values = (*region.inputs, *region.outputs)
-        packed = item.packed(graph)
-        for constant in packed.values():
-            self.places[constant.name] = ConstantPlace(constant.digest)
-            self.packed[constant.digest] = constant
+        packed = {name: self._apart(constant) for name, constant in item.packed(graph).items()}
         arguments = [self._buffer(packed[value.name].value if value.name in packed else value).name for value in values]
         origin = origin_of(region.root)
         self._measure(region, graph)
@@ -376,6 +373,15 @@ class _Planner:
                 fault_reasons=reasons if any(reasons) else (),
             )  # fmt: skip
         self.steps += [*before, step]
+
+    def _apart(self, constant: Constant) -> Constant:
+        """A packed constant, placed, under a name that nothing else has: kernels may want different things of one."""
+        place = ConstantPlace(constant.digest)
+        while constant.name in self.values or self.places.get(constant.name, place) != place:
+            constant = Constant(f"{constant.name}, {constant.digest[:8]}", constant.array)
+        self.places[constant.name] = place
+        self.packed[constant.digest] = constant
+        return constant
 
     def _call(
         self, name: str, kernel: KernelText, program: LoopProgram, arguments: list[str], origin: str,

@@ -14,9 +14,11 @@ ORDER = ("online_attention", "winograd", "vector_nest", "plain_nest")
 """Recipes from the most to the least specialised."""
 
 
-def choose(region: Region, machine: CpuMachine, numerics: Numerics) -> Candidate:
-    """The candidate to run; there always is one, as `plain_nest` takes every region."""
+def choose(region: Region, machine: CpuMachine, numerics: Numerics, without: frozenset[str] = frozenset()) -> Candidate:
+    """The candidate to run; there always is one, as `plain_nest` takes every region. `without`: recipes left out."""
     for name in ORDER:
+        if name in without:
+            continue
         recipe = cast("Recipe", find_variant("tilework.recipes.cpu", name, "RECIPE"))
         offered = recipe.candidates(region, machine, numerics)
         if offered:

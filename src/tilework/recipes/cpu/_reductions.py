@@ -135,6 +135,8 @@ def in_rows(
     trial = trial.unroll(f"{rows}.row").attempt(Vectorize(lanes))
     if trial is None:
         return None
+    if len(found.targets) > 1:
+        return trial  # no tile holds several results of a sum
     if found.accumulate in {None, schedule.program.buffers[found.target.buffer].dtype}:
         started = trial.attempt(DecomposeReduction(found.name))
     else:

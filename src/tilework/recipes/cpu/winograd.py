@@ -13,7 +13,7 @@ from __future__ import annotations
 from functools import partial
 
 from tilework.algorithms.convolution import Along, Convolution, convolution_of
-from tilework.algorithms.winograd import PATCH, SIDE, applies, transformed, winograd
+from tilework.algorithms.winograd import PATCH, SIDE, applies, suits, transformed, winograd
 from tilework.candidates.candidate import Candidate, Prepared
 from tilework.candidates.region import Region
 from tilework.dims import product
@@ -53,7 +53,7 @@ class Winograd:
         rows, columns = block_of(found, machine)
         packable = frozenset(definition.buffers[name] for name in region.constants)
         note = f"squares of 2x2 results, {rows} x {columns} of them at a time"
-        weights = Prepared("transformed to 4x4", partial(transformed, found))
+        weights = Prepared("transformed to 4x4", partial(transformed, found), partial(suits, found))
         made = partial(scheduled, found, (rows, columns), packable, machine, numerics)
         return (
             Candidate(
@@ -72,7 +72,7 @@ def _pays(found: Convolution) -> bool:
 def block_of(found: Convolution, machine: CpuMachine) -> tuple[int, int]:
     """Rows and columns of squares of a block: whole rows of the image if there is room, and equal blocks."""
     depth, filters = found.depth.extent.value or 1, found.filter.extent.value or 1
-    square = PATCH * PATCH * (depth + filters) * found.output.dtype.itemsize
+    square = PATCH * PATCH * (depth + filters) * found.image.dtype.itemsize
     room = max(1, ROOM * cache_of(machine, 2).bytes // square)
     columns = _even(found.columns, room, FREE)
     return _even(found.rows, room // columns, FREE_ROWS), columns
