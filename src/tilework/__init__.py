@@ -18,6 +18,8 @@ if TYPE_CHECKING:
     from tilework.runtime.context import Context, ContextOptions
     from tilework.runtime.executable import Executable
     from tilework.runtime.package import load
+    from tilework.runtime.pending import PendingCall
+    from tilework.runtime.profile import Profile
     from tilework.schedule.schedule import Schedule
     from tilework.tuning.measure.measurer import measure
 
@@ -25,6 +27,8 @@ __all__ = [
     "Context",
     "ContextOptions",
     "Executable",
+    "PendingCall",
+    "Profile",
     "Schedule",
     "TileworkError",
     "__version__",
@@ -40,6 +44,8 @@ _HOMES = {
     "Context": "tilework.runtime.context",
     "ContextOptions": "tilework.runtime.context",
     "Executable": "tilework.runtime.executable",
+    "PendingCall": "tilework.runtime.pending",
+    "Profile": "tilework.runtime.profile",
     "Schedule": "tilework.schedule.schedule",
     "TileworkError": "tilework.errors",
     "build": "tilework.compiler.build",

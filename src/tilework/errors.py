@@ -133,6 +133,10 @@ class OutOfMemoryError(CallError, MemoryError):
     """A call asks for more memory than its limit, or than the machine can give."""
 
 
+class CallTimeoutError(TileworkError, TimeoutError):
+    """A pending call was not done in the time that its result was waited for."""
+
+
 class RunError(TileworkError, RuntimeError):
     """Compiled code reported a fault while it ran; the call's outputs are dropped."""
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import copy
 import pickle
 import subprocess
 import sys
 import threading
 from collections.abc import Callable
+from contextlib import ExitStack
 from typing import Any
 
 import numpy as np
@@ -193,3 +195,91 @@ def test_a_context_closed_meanwhile_is_no_trouble(capfd: pytest.CaptureFixture[s
         for thread in [t for t in threading.enumerate() if t.name == "tilework-parts"]:
             thread.join()
     assert "Traceback" not in capfd.readouterr().err
+
+
+def test_settings_by_name():
+    with Context(threads=3, memory_limit="4G") as context:
+        assert context.options == ContextOptions(threads=3, memory_limit_bytes=4 << 30)
+        assert context.pool.threads == 3
+        assert context.blocks.limit_bytes == 4 << 30
+    with Context(ContextOptions(spin=7, threads=2), threads=1, memory_limit=1 << 20) as context:
+        assert context.options == ContextOptions(threads=1, spin=7, memory_limit_bytes=1 << 20)
+        with pytest.raises(OutOfMemoryError):
+            context.blocks.take(1 << 21)
+
+
+@pytest.mark.parametrize(
+    "settings", [{"threads": 0}, {"threads": "2"}, {"memory_limit": 0}, {"memory_limit": "4X"}, {"memory_limit": 1.5},
+                 {"memory_limit": ""}, {"memory_limit": "-1G"}, {"memory_limit": True}],
+)  # fmt: skip
+def test_settings_by_name_that_make_no_sense(settings: dict[str, Any]):
+    with pytest.raises(UsageError) as caught:
+        Context(**settings)
+    assert caught.value.code == 1002
+    assert next(iter(settings)) in str(caught.value)
+
+
+def test_within_a_context_it_is_the_one_that_is_used():
+    outside = default_context()
+    with Context(threads=1) as outer:
+        assert default_context() is outer
+        with Context(threads=2) as inner:
+            assert default_context() is inner
+        assert default_context() is outer
+        found: list[Context] = []
+        thread = threading.Thread(target=lambda: found.append(default_context()))
+        thread.start()
+        thread.join()
+        assert found == [outside]  # other threads are not in it
+        outer.close()
+        assert default_context() is outside
+    assert default_context() is outside
+
+
+def test_contexts_are_left_in_any_order():
+    outside = default_context()
+    with ExitStack() as stack:
+        first, second = Context(), Context()
+        for context in (first, second):
+            context.__enter__()
+            stack.push(context)
+        first.__exit__(None, None, None)
+        assert default_context() is second
+        leaving = threading.Thread(target=second.__exit__, args=(None, None, None))  # where it was not entered
+        leaving.start()
+        leaving.join()
+        assert default_context() is outside
+    assert default_context() is outside
+
+
+def test_tasks_have_contexts_of_their_own():
+    outside = default_context()
+
+    async def within() -> bool:
+        with Context(threads=1) as context:
+            await asyncio.sleep(0.01)
+            return default_context() is context
+
+    async def all_of_them() -> list[bool]:
+        return await asyncio.gather(*(within() for _ in range(4)))
+
+    assert asyncio.run(all_of_them()) == [True] * 4
+    assert default_context() is outside
+
+
+def test_what_is_compiled_within_runs_there():
+    from tests.executable.building import affine, affine_wanted
+    from tilework.compiler.compile import compile_graph
+
+    x = np.ones((70_000, 4), np.float32)
+    with Context(threads=1, memory_limit="1M") as context:
+        f = compile_graph(affine(2))
+        assert f.context is context
+        np.testing.assert_array_equal(f(x[:9])[0], affine_wanted(x[:9], 2))
+        with pytest.raises(OutOfMemoryError) as full:
+            f(x)
+        assert full.value.code == 1710
+    with pytest.raises(UsageError) as closed:
+        f(x[:9])
+    assert closed.value.code == 1752
+    assert compile_graph(affine(2)).context is default_context()

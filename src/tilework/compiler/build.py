@@ -27,7 +27,7 @@ from tilework.plan.plan import Plan, PlanInput, PlanOutput, Segment, input_bindi
 from tilework.plan.steps import KernelStep
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
-from tilework.runtime.settings import expect, whole_number
+from tilework.runtime.settings import byte_limit, expect
 from tilework.schedule.schedule import Schedule
 
 DRIVER = "tilework_plan"
@@ -41,7 +41,7 @@ def build(
     numerics: Level | None = None,
     machine: str | None = None,
     checked: bool = False,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     context: Context | None = None,
 ) -> Executable:
     """The kernel of a schedule, to be called with arrays.
@@ -58,7 +58,7 @@ def build(
         machine: the machine to generate code for, where the schedule names none; by default the host.
         checked: test every access of the generated code (slow). Accesses that neither a proof nor a condition on the
             sizes keeps inside their buffers are tested anyway.
-        memory_limit: bytes that one call's temporaries and outputs may take together.
+        memory_limit: bytes that one call's temporaries and outputs may take together; text such as `"4G"` will do.
         context: where code, threads and memory live; the process's own by default.
 
     Raises:
@@ -71,7 +71,7 @@ def build(
     start = time.perf_counter()
     expect("checked", checked, bool, "use True or False")
     if memory_limit is not None:
-        memory_limit = whole_number("memory_limit", memory_limit, "bytes")
+        memory_limit = byte_limit("memory_limit", memory_limit)
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
     schedule = _schedule(subject, numerics).started()

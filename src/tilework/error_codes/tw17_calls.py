@@ -67,6 +67,11 @@ CODES: Mapping[int, CodeInfo] = {
         "An argument is not contiguous or not aligned, and the input's policy refuses copies.",
         "Pass a contiguous array, or compile with the policy that copies.",
     ),
+    1713: CodeInfo(
+        "argument on another device",
+        "An argument is in memory of a device that the processor cannot read.",
+        "Copy it to the processor first (`tensor.cpu()`, for example).",
+    ),
     1750: CodeInfo(
         "no thread pool here",
         "The thread pool has no code for this operating system or architecture.",
@@ -81,6 +86,16 @@ CODES: Mapping[int, CodeInfo] = {
         "context closed",
         "A context was used after it was closed.",
         "Keep the context open for as long as its executables are used.",
+    ),
+    1753: CodeInfo(
+        "pending call given up",
+        "A pending call was never made: its context was closed before, or this process is the child of a fork.",
+        "Ask for the results before the context is closed, and make calls anew after a fork.",
+    ),
+    1754: CodeInfo(
+        "call not done yet",
+        "The result of a pending call was not there in the time that was given.",
+        "Ask again, or wait longer: the call goes on.",
     ),
     1760: CodeInfo(
         "bad measuring settings",

@@ -17,7 +17,7 @@ from tilework.ops.interpret import BlackBoxFunction
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
 from tilework.runtime.per_shape import PerShape
-from tilework.runtime.settings import bad_setting, expect, whole_number
+from tilework.runtime.settings import bad_setting, byte_limit, expect, whole_number
 from tilework.variants import find_variant
 
 if TYPE_CHECKING:
@@ -64,14 +64,18 @@ def _kept(model: object) -> object:
 
 
 def options(
-    numerics: Level = "default", machine: str | None = None, checked: bool = False, memory_limit: int | None = None
+    numerics: Level = "default",
+    machine: str | None = None,
+    checked: bool = False,
+    memory_limit: int | str | None = None,
 ) -> CompileOptions:
     """Checked options. Without a machine, `TILEWORK_MACHINE` names it; without that it is the host.
 
     Raises `UsageError` 1002 for a value that makes no sense, 1620 for a machine that there is not.
     """
     named = machine if machine is not None else environment.read(environment.MACHINE)
-    chosen = CompileOptions(numerics, named if named is not None else "host", checked, memory_limit)
+    limit = byte_limit("memory_limit", memory_limit) if memory_limit is not None else None
+    chosen = CompileOptions(numerics, named if named is not None else "host", checked, limit)
     if chosen.machine != "host":
         try:
             machine_named(chosen.machine)
@@ -89,7 +93,7 @@ def compile(  # noqa: A001 - the public name is tilework.compile
     numerics: Level = "default",
     machine: str | None = None,
     checked: bool = False,
-    memory_limit: int | None = None,
+    memory_limit: int | str | None = None,
     context: Context | None = None,
 ) -> Executable | PerShape:
     """Compile a model for this machine.
@@ -106,8 +110,8 @@ def compile(  # noqa: A001 - the public name is tilework.compile
         machine: the machine to compile for: `"host"` or a name such as `"x86-64-v3"`. This processor must be able to
             run its code. By default `TILEWORK_MACHINE`, then the host.
         checked: test every access of the generated code (slow).
-        memory_limit: bytes that one call's arena and outputs may take together.
-        context: where code, threads and memory live; the process's own by default.
+        memory_limit: bytes that one call's arena and outputs may take together; text such as `"4G"` will do.
+        context: where code, threads and memory live; by default the one entered by `with`, else the process's own.
 
     Raises:
         UsageError: 1002, an argument makes no sense; 1008, no frontend reads the model; 1620, no such machine.

@@ -15,6 +15,7 @@ from tilework.plan.guard import Guard
 from tilework.plan.plan import Binding, PlanInput
 from tilework.plan.protocols import Array
 from tilework.runtime.call_spec import GateInput, GateSpec
+from tilework.runtime.dlpack import array_of
 
 _MOST_NAMED = 12
 _NO_COPY = "pass a contiguous, aligned numpy array of the input's type, which needs no copy, or smaller dimensions"
@@ -59,6 +60,8 @@ class ArgumentReader:
 
     - A numpy array of the input's type, in this machine's byte order, is taken as it is. Subclasses count as arrays,
       masked arrays are refused (a mask would be lost).
+    - A tensor of another library (an object with `__dlpack__`) is taken over its own memory, where that is the
+      processor's, and then as an array is.
     - Another object is converted with `numpy.asarray` and counted. An object with an element type of its own (a numpy
       scalar, a tensor) must have the input's; plain Python numbers and nested lists of them take the input's type where
       that loses nothing but precision (integers to floating point, never the other way).
@@ -121,9 +124,10 @@ class ArgumentReader:
         is_array = _is_a(argument, np.ndarray)
         if _is_a(argument, np.ma.MaskedArray):
             raise CallError(1709, f"input {given.name}: a masked array; its mask would be lost", where=given.name)
-        own_type = hasattr(argument, "dtype")
+        tensor = None if is_array or not hasattr(argument, "__dlpack__") else array_of(given.name, argument)
+        own_type = tensor is not None or hasattr(argument, "dtype")
         try:
-            array: Array = np.asarray(argument)  # pyright: ignore[reportUnknownMemberType]
+            array: Array = np.asarray(argument) if tensor is None else tensor  # pyright: ignore[reportUnknownMemberType]
             if not own_type and array.dtype != want.numpy and (array.size == 0 or _kind_fits(array.dtype, want)):
                 read = array
                 array = np.asarray(argument, want.numpy)  # pyright: ignore[reportUnknownMemberType]
@@ -144,7 +148,7 @@ class ArgumentReader:
             text = f"input {given.name} is {want}, the argument {array.dtype.name} {what}".rstrip()
             raise CallError(code, text, where=given.name)
         if type(argument) is not np.ndarray:
-            if not is_array:
+            if not is_array and tensor is None:
                 count(given.name, f"converted: a {kind}")
                 if given.policy.access == "mutated":
                     raise CallError(

@@ -15,6 +15,7 @@ from tilework.graph.types import TensorType
 from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import BlackBox
+from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import OTHER_SIZES, Executable
 from tilework.runtime.ports import Port, StepTime, arguments_by_name
 
@@ -166,6 +167,10 @@ class BoxedExecutable(Executable):
     def sections(self) -> NoReturn:
         """Refused, 1905: what a black box does is in no file."""
         raise FileFormatError(1905, f"{self.name} has black boxes in it")
+
+    @property
+    def context(self) -> Context:
+        return self._parts_in_turn[0].executable.context if self._parts_in_turn else default_context()
 
     @property
     def plans(self) -> tuple[Plan, ...]:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import replace
 from types import TracebackType
-from typing import NoReturn, Self, TypeVar
+from typing import TYPE_CHECKING, NoReturn, Self, TypeVar
 
 from tilework import environment
 from tilework.codegen.cpu.jit import Jit
@@ -18,7 +20,10 @@ from tilework.runtime.memory import BlockAllocator, BlockPool
 from tilework.runtime.native import NativeGate
 from tilework.runtime.pool import ThreadPool
 from tilework.runtime.processors import thread_count
-from tilework.runtime.settings import expect, whole_number
+from tilework.runtime.settings import byte_limit, expect, whole_number
+
+if TYPE_CHECKING:
+    from tilework.runtime.pending import PendingCalls
 
 Part = TypeVar("Part")
 
@@ -51,6 +56,10 @@ class ContextOptions:
 class Context:
     """Owns the JIT, the thread pool, the native call gate, and the blocks for arenas and outputs.
 
+    `with Context(threads=1, memory_limit="4G"):` compiles and runs what is compiled, loaded or built within in this
+    context, and closes it at the end; it holds for the thread (or task of asyncio) that enters it. Elsewhere a context
+    is given as `context=`.
+
     Parts are made when first asked for. Closing ends the worker threads and gives unused memory back; executables of a
     closed context can no longer be called, and code stays loaded until they are gone.
 
@@ -64,15 +73,30 @@ class Context:
     being imported, and a child that needs one of them waits forever.
     """
 
-    def __init__(self, options: ContextOptions | None = None) -> None:
+    def __init__(
+        self,
+        options: ContextOptions | None = None,
+        *,
+        threads: int | None = None,
+        memory_limit: int | str | None = None,
+    ) -> None:
         """A context; nothing is started or loaded yet.
 
+        Args:
+            options: all settings; the environment's, then what fits the machine, where they leave something open.
+            threads: threads of parallel regions, the caller's included, whatever `options` says.
+            memory_limit: the most bytes that one arena or output may need, e.g. `"4G"`, whatever `options` says.
+
         Raises:
-            UsageError: 1002 for something else than options, or a memory limit of the environment that makes no sense.
+            UsageError: 1002 for settings that make no sense, the environment's too.
         """
         if options is not None:
             expect("options", options, ContextOptions, "give ContextOptions(threads=..., ...)")
         self.options = options if options is not None else ContextOptions()
+        if threads is not None:
+            self.options = replace(self.options, threads=threads)
+        if memory_limit is not None:
+            self.options = replace(self.options, memory_limit_bytes=byte_limit("memory_limit", memory_limit))
         limit = self.options.memory_limit_bytes
         if limit is None:
             limit = environment.read(environment.MEMORY_LIMIT)
@@ -82,6 +106,7 @@ class Context:
         self._jit: Jit | None = None
         self._pool: ThreadPool | None = None
         self._native: NativeGate | None = None
+        self._calls: PendingCalls | None = None
         self._lock = threading.RLock()
         self._closed = False
         in_child(self._after_fork)
@@ -110,6 +135,15 @@ class Context:
         if self._native is None or self._closed:
             self._native = self._make(lambda: self._native, lambda: NativeGate(self.jit))
         return self._native
+
+    @property
+    def calls(self) -> PendingCalls:
+        """Where `run_async` has its calls made."""
+        if self._calls is None or self._closed:
+            from tilework.runtime.pending import PendingCalls
+
+            self._calls = self._make(lambda: self._calls, PendingCalls)
+        return self._calls
 
     @property
     def blocks(self) -> BlockPool:
@@ -143,7 +177,12 @@ class Context:
         return self._closed
 
     def close(self) -> None:
-        """End the workers, refuse further use, and give unused memory back. Closing twice is allowed."""
+        """End the workers, refuse further use, and give unused memory back. Closing twice is allowed.
+
+        A pending call that runs is waited for; those that have not begun are given up.
+        """
+        if self._calls is not None:
+            self._calls.close()  # first, and without the lock: the call that runs may need either
         with self._lock:
             self._closed = True
             if self._pool is not None:
@@ -155,11 +194,13 @@ class Context:
 
     def __enter__(self) -> Self:
         self._check_open()
+        _current.enter(self)
         return self
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        _current.leave(self)
         self.close()
 
     def __reduce__(self) -> NoReturn:
@@ -183,27 +224,42 @@ class Context:
             return found if found is not None else make()
 
 
-class _Default:
-    """Holds the process's default context: the only object of the package that changes and belongs to no caller."""
+class _Current:
+    """Holds the contexts that were entered and the process's own: the only object of the package that changes and
+    belongs to no caller.
+    """
 
     def __init__(self) -> None:
         self._context: Context | None = None
+        self._entered: ContextVar[tuple[Context, ...]] = ContextVar("tilework contexts", default=())
         self._lock = threading.Lock()
         in_child(self._after_fork)
 
     def _after_fork(self) -> None:
         self._lock = threading.Lock()
 
+    def enter(self, context: Context) -> None:
+        self._entered.set((*self._entered.get(), context))
+
+    def leave(self, context: Context) -> None:
+        """Whatever the order, and also where it was not entered (another thread, another task)."""
+        self._entered.set(tuple(other for other in self._entered.get() if other is not context))
+
     def get(self) -> Context:
+        for context in reversed(self._entered.get()):
+            if not context.closed:
+                return context
         with self._lock:
             if self._context is None or self._context.closed:
                 self._context = Context()
             return self._context
 
 
-_default = _Default()
+_current = _Current()
 
 
 def default_context() -> Context:
-    """The context of this process, made on first use with settings from the environment; after closing, a new one."""
-    return _default.get()
+    """The context where none is given: the innermost one that this thread has entered (`with Context(...):`), else that
+    of the process, made on first use with settings from the environment; after closing, a new one.
+    """
+    return _current.get()

@@ -20,6 +20,7 @@ from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
 from tilework.plan.steps import Step
 from tilework.runtime.bare_call import bind_bare
+from tilework.runtime.callable_model import CallableModel
 from tilework.runtime.context import Context
 from tilework.runtime.failed_call import failure, step_at
 from tilework.runtime.frame import ERROR_SLOT, Frame
@@ -53,7 +54,7 @@ class _State:
         self.arena_size = -1
 
 
-class Executable:
+class Executable(CallableModel):
     """A compiled model. Calling it takes numpy arrays by position or name and returns a tuple of arrays, one an output.
 
     Any number of threads may call it at once: each call has a state of its own. Outputs are fresh arrays (large ones in
@@ -296,6 +297,10 @@ class Executable:
         """Add to what `explain` tells."""
         told = self.explain()
         self._explanation = replace(told, notices=(*told.notices, notice))
+
+    @property
+    def context(self) -> Context:
+        return self._context
 
     @property
     def plan(self) -> Plan:

@@ -22,7 +22,7 @@ from tilework.errors import FileFormatError
 from tilework.machine.host import check_runs_here
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.sections import LAYOUT, Sections, about_target, executable_of, target_of
-from tilework.runtime.settings import expect, expect_path, whole_number
+from tilework.runtime.settings import byte_limit, expect, expect_path
 from tilework.version import __version__
 
 if TYPE_CHECKING:
@@ -46,7 +46,7 @@ def save_package(path: Path, model: str, target: CpuMachine, sections: Sections)
 
 
 def load(
-    path: str | os.PathLike[str], *, context: Context | None = None, memory_limit: int | None = None
+    path: str | os.PathLike[str], *, context: Context | None = None, memory_limit: int | str | None = None
 ) -> Executable:
     """Load a `.tilework` file that `Executable.save` wrote. Its code is linked, not generated, and no model is read.
 
@@ -56,8 +56,8 @@ def load(
     Args:
         path: the file. You (or root) must own it, and nobody else may write it.
         context: where code, threads and memory live; the process's own by default.
-        memory_limit: bytes that one call's temporaries and outputs may take together; by default what the executable
-            had when it was saved.
+        memory_limit: bytes that one call's temporaries and outputs may take together, text such as `"4G"` too; by
+            default what the executable had when it was saved.
 
     Raises:
         UsageError: 1002, an argument makes no sense.
@@ -68,7 +68,7 @@ def load(
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
     if memory_limit is not None:
-        memory_limit = whole_number("memory_limit", memory_limit, "bytes")
+        memory_limit = byte_limit("memory_limit", memory_limit)
     place = expect_path("path", path)
     owner = context if context is not None else default_context()
     owner.prepare()

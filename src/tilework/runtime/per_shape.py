@@ -12,8 +12,10 @@ import numpy as np
 
 from tilework.errors import CallError, FileFormatError, FrontendError, TileworkError, UsageError
 from tilework.graph.types import OpaqueType, TensorType
+from tilework.runtime.callable_model import CallableModel
+from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
-from tilework.runtime.ports import Port, arguments_by_name
+from tilework.runtime.ports import Port, StepTime, arguments_by_name
 from tilework.runtime.variants import Array, CompileFor, ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
@@ -24,7 +26,7 @@ MOST_INTEGERS, MOST_NUMBERS = 4096, 64
 """Elements up to which an input of integers, or of other numbers, may decide what is compiled."""
 
 
-class PerShape:
+class PerShape(CallableModel):
     """Called like an `Executable`; compiles at the first call with new shapes, or new values of the inputs that decide
     (some are kept, see `variants`).
 
@@ -36,8 +38,10 @@ class PerShape:
         inputs: tuple[tuple[str, TensorType | OpaqueType], ...],
         reason: TileworkError,
         compile_for: CompileFor,
+        context: Context | None = None,
     ) -> None:
         """`inputs`: names and types as the model declares them; `reason`: why one executable cannot serve all calls."""
+        self._context = context
         self.inputs = tuple(Port(name, kind) for name, kind in inputs)
         self.reason = reason
         self.variants = ShapeVariants(compile_for)
@@ -52,9 +56,14 @@ class PerShape:
         """Run the model. Raises as an `Executable`, and as `tilework.compile` for new shapes."""
         return self._for(arrays, named)(*arrays, **named)
 
-    def step_times(self, *arrays: Any, **named: Any) -> Any:
+    def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
         """As `Executable.step_times`."""
         return self._for(arrays, named).step_times(*arrays, **named)
+
+    def trim(self) -> None:
+        """Give back the memory of states that are not in use, of what was compiled for every combination kept."""
+        for executable in self.variants.executables:
+            executable.trim()
 
     def save(self, path: object) -> None:
         """Raises `FileFormatError` 1905: what is compiled for each call is in no file."""
@@ -78,6 +87,10 @@ class PerShape:
                 self._deciding |= dict.fromkeys(error.decided_by)
             else:
                 return found
+
+    @property
+    def context(self) -> Context:
+        return self._context if self._context is not None else default_context()
 
     @property
     def deciding(self) -> tuple[str, ...]:

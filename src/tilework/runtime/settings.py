@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 from typing import cast
 
+from tilework.environment import byte_count
 from tilework.errors import UsageError
 
 
@@ -22,6 +23,19 @@ def whole_number(name: str, value: object, what: str, least: int = 1) -> int:
     if isinstance(value, bool) or number < least:
         raise bad_setting(name, value, f"give a whole number of {what}, {least} or more")
     return number
+
+
+def byte_limit(name: str, value: object) -> int:
+    """The setting `name` as a number of bytes, 1 or more; text such as `"4G"` will do (powers of 1024).
+
+    Raises `UsageError` 1002.
+    """
+    if not isinstance(value, str):
+        return whole_number(name, value, "bytes")
+    try:
+        return byte_count(value)
+    except ValueError:
+        raise bad_setting(name, value, "give a number of bytes, 1 or more, or text such as '200M' or '4G'") from None
 
 
 def expect(name: str, value: object, kind: type, hint: str) -> None:

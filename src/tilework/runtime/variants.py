@@ -70,6 +70,11 @@ class ShapeVariants:
         self._lock = threading.Lock()
 
     @property
+    def executables(self) -> tuple[Executable, ...]:
+        """The executables that are kept."""
+        return tuple(found for found in tuple(self._found.values()) if not isinstance(found, TileworkError))
+
+    @property
     def shapes(self) -> tuple[dict[str, tuple[int, ...]], ...]:
         """The shapes that variants are kept for."""
         return tuple(dict(key) for (key, _), found in self._found.items() if not isinstance(found, TileworkError))

@@ -56,7 +56,7 @@ def compile_model(
         tensors = [kind for _, kind in types if isinstance(kind, TensorType)]
         if not error.decided_by and all(extent.is_constant for kind in tensors for extent in kind.shape):
             raise
-        return PerShape(types, error, compile_for)
+        return PerShape(types, error, compile_for, context)
     others = _leaves_extents_free(model, shapes or {})
     del model  # what is kept for later is what the caller gave, a path perhaps
     executable = compile_graph(graph, options, context, FUNCTIONS)

@@ -1,0 +1,55 @@
+"""`CallableModel`: the ways to call that all kinds of executables share, whatever a call of theirs does."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from tilework.runtime.context import Context
+from tilework.runtime.ports import StepTime
+
+if TYPE_CHECKING:
+    from tilework.runtime.pending import PendingCall
+    from tilework.runtime.profile import Profile
+
+
+class CallableModel:
+    """Something that is called with arrays, in a context."""
+
+    @property
+    def context(self) -> Context:
+        """Where its code, threads and memory live."""
+        raise NotImplementedError
+
+    def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
+        """Run the model."""
+        raise NotImplementedError
+
+    def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
+        """Run the model step by step: its outputs, and how long each step took."""
+        raise NotImplementedError
+
+    def run_async(self, *arrays: Any, **named: Any) -> PendingCall:
+        """Run the model while Python goes on: returns at once, with something whose `result()` is the outputs.
+
+        Calls of one context are made one after the other, in the order in which they were asked for, in one thread of
+        the context; each uses all threads of the context, as a plain call does. Arguments are looked at when the call
+        begins: leave them as they are until it is done, and whatever is wrong with them is raised by `result()`. Plain
+        calls may be made meanwhile, and `run_async` asked of any thread.
+
+        When the context is closed or the process ends, the call that runs is waited for and those that have not begun
+        are given up. In the child of a fork, calls of the parent are lost (1753).
+
+        Raises:
+            UsageError: 1752, the context is closed.
+            RunError: 1751, the operating system starts no thread.
+        """
+        return self.context.calls.submit(self, arrays, named)
+
+    def profile(self, *arrays: Any, **named: Any) -> Profile:
+        """Run the model once, step by step, and say how long each step took. Raises as a call.
+
+        The first call of an executable also pays for its memory: profile a second one.
+        """
+        from tilework.runtime.profile import Profile
+
+        return Profile(*self.step_times(*arrays, **named))
