@@ -325,7 +325,9 @@ class _Planner:
 
     def _part(self, name: str, tensor: TensorType, window: Window) -> PlanBuffer:
         """A buffer of that name at a byte of the memory whose first value is `window.whole`."""
-        place = at(self.places.get(window.whole) or self._place(tensor.shape), window.start)
+        whole = self.values[window.whole].tensor if window.whole in self.values else tensor
+        # of 0 elements, a part may have fixed extents where those of the whole are measured
+        place = at(self.places.get(window.whole) or self._place(whole.shape), window.start)
         own = isinstance(place, (ArenaPlace, ConstantPlace, MeasuredPlace))
         least = tensor.dtype.itemsize
         alignment = alignment_at(window.start, least, ALIGNMENT) if own else least
