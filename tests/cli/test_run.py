@@ -10,6 +10,8 @@ from typing import Any
 
 import ml_dtypes
 import numpy as np
+import onnx
+import onnx.parser
 import pytest
 
 from tests.cli.conftest import MakeModel, Run
@@ -243,3 +245,23 @@ def test_a_model_that_is_compiled_for_what_a_call_brings(run: Run, make_model: M
     done = run("run", path, f"--input=x={x}", f"--input=shape={shape}", "--json")
     assert done.code == 0, done.err
     assert done.json["outputs"]["y"]["shape"] == [3, 4]
+
+
+def test_an_initialiser_from_a_file(run: Run, saved: Save, tmp_path: Path) -> None:
+    source = "g (float[n] x, float[1] w) => (float[?] y) <float[1] w = {3}> { y = Mul(x, w) }"
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["": 18]> {source}')
+    path = tmp_path / "m.onnx"
+    path.write_bytes(model.SerializeToString())
+    out, x = tmp_path / "out.npz", A[0]
+    inputs = [f"--input=w={saved('w.npy', np.array([5], np.float32))}", f"--input=x={saved('x.npy', x)}"]
+    done = run("run", path, *inputs, "--save", out)
+    assert (done.code, done.err) == (0, "")
+    with np.load(out) as arrays:
+        assert (arrays["y"] == 5 * x).all()
+    assert run("run", path, inputs[1], "--save", out).code == 0
+    with np.load(out) as arrays:
+        assert (arrays["y"] == 3 * x).all()
+    assert run("compile", path, "-o", tmp_path / "m.tilework").code == 0
+    refused = run("run", tmp_path / "m.tilework", *inputs)
+    assert refused.code
+    assert "TW1701" in refused.err

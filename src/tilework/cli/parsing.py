@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias, cast
 
@@ -71,9 +71,7 @@ def input_files(given: Iterable[tuple[str, ...]], graph: Takes) -> dict[str, Arr
     types: dict[str, object] = {value.name: value.type for value in graph.inputs}
     found: dict[str, Array] = {}
     for parts in given:
-        cuts = range(1, len(parts))
-        cut = next((cut for cut in reversed(cuts) if "=".join(parts[:cut]) in types), 1)
-        name, path = "=".join(parts[:cut]), "=".join(parts[cut:])
+        name, path = named_path(parts, types)
         if name not in types:
             hint = f"its inputs are: {', '.join(types) or 'none'}"
             raise UsageError(1001, f"the model has no input {name!r}", where="--input", hint=hint)
@@ -84,6 +82,12 @@ def input_files(given: Iterable[tuple[str, ...]], graph: Takes) -> dict[str, Arr
         if found[name].dtype.kind == "V" and isinstance(kind, TensorType):  # a type that .npy files have no word for
             found[name] = _as_stored(found[name], kind)
     return found
+
+
+def named_path(parts: tuple[str, ...], names: Collection[str]) -> tuple[str, str]:
+    """The name (the longest among `names` where one is) and the path of one of `input_paths`."""
+    cut = next((cut for cut in range(len(parts) - 1, 0, -1) if "=".join(parts[:cut]) in names), 1)
+    return "=".join(parts[:cut]), "=".join(parts[cut:])
 
 
 def _read(path: Path, name: str) -> Array:

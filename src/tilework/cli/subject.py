@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from tilework.cli import options
-from tilework.cli.parsing import Takes, input_files, random_inputs
+from tilework.cli.parsing import Takes, input_files, named_path, random_inputs
 from tilework.errors import FrontendError
 from tilework.fast_dataclass import dataclass
 from tilework.variants import find_variant
@@ -79,6 +79,16 @@ def takes_of(executable: Compiled) -> Takes:
     if isinstance(executable, Executable) and not isinstance(executable, BoxedExecutable):
         plans = (executable.plan,)
     return Declared(executable.inputs, plans[0].symbols if plans else ())
+
+
+def with_overridden(executable: Compiled, paths: Sequence[tuple[str, ...]]) -> Compiled:
+    """What takes the initialisers that `input_paths` gives as inputs too: the executable itself where it gives none."""
+    overriding = executable.overriding
+    if overriding is None:
+        return executable
+    names = {port.name for port in (*executable.inputs, *overriding.ports)}
+    found = overriding.serving({named_path(parts, names)[0]: None for parts in paths})
+    return executable if found is None else found
 
 
 def declared(

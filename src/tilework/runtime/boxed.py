@@ -116,6 +116,7 @@ class BoxedExecutable(Executable):
         self.inputs = inputs
         self.outputs = outputs
         self.variants = None
+        self.overriding = None
         self._values = dict(constants)
         self._steps = steps
         self._parts_in_turn = tuple(step for step in steps if isinstance(step, CompiledPart))
@@ -123,7 +124,13 @@ class BoxedExecutable(Executable):
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """Run the model. Raises as an `Executable`; `RunError` 1805 where a box fails or makes what does not fit."""
-        given = arguments_by_name(self.inputs, arrays, named)
+        try:
+            given = arguments_by_name(self.inputs, arrays, named)
+        except CallError as refusal:
+            other = self._overridden(refusal, named)
+            if other is None:
+                raise
+            return other(*arrays, **named)
         values = {**self._values, **given}
         for step in self._steps:
             try:
@@ -135,7 +142,13 @@ class BoxedExecutable(Executable):
 
     def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
         """As `Executable.step_times`; a black box is a step with the name of its operator."""
-        values = {**self._values, **arguments_by_name(self.inputs, arrays, named)}
+        try:
+            values = {**self._values, **arguments_by_name(self.inputs, arrays, named)}
+        except CallError as refusal:
+            other = self._overridden(refusal, named)
+            if other is None:
+                raise
+            return other.step_times(*arrays, **named)
         times: list[StepTime] = []
         for step in self._steps:
             if isinstance(step, CompiledPart):

@@ -27,16 +27,21 @@ from tilework.runtime.frame import ERROR_SLOT, Frame
 from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
 from tilework.runtime.measured import Allocations, MeasuredSizes, OutputMaker
 from tilework.runtime.memory import Block
+from tilework.runtime.overriding import Overriding
 from tilework.runtime.ports import CoreResult, Port, StepTime
 from tilework.runtime.settings import expect_path
 from tilework.runtime.shapes import dim_function, shape_function
 from tilework.runtime.variants import ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
+    from tilework.runtime.per_shape import PerShape
     from tilework.runtime.sections import Parts, Sections
 
 HOLD_LOCK_BELOW = 20_000
 """Operations plus bytes of a call below which the interpreter's lock is kept: handing it over would take longer."""
+
+UNKNOWN_ARGUMENTS = 1701
+"""Refusal of a call that may give initialisers a value."""
 
 OTHER_SIZES = (1705, 1706, 1707)
 """Refusals of sizes that a compilation for these very sizes may serve."""
@@ -131,12 +136,16 @@ class Executable(CallableModel):
         self._states: list[_State] = []
         self.variants: ShapeVariants | None = None
         """What serves shapes that the model allows and this compilation does not."""
+        self.overriding: Overriding | None = None
+        """What serves calls that give a value to an initialiser."""
         self.inputs = tuple(Port(given.name, given.type) for given in plan.inputs)
         self.outputs = tuple(Port(output.name, output.type) for output in plan.outputs)
 
     # -- calls -------------------------------------------------------------------------------------------------------
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """Run the model.
+
+        A value for one of `overridable` may be given by name.
 
         Raises:
             CallError: 17xx, an argument does not fit; it names the input and the dimension.
@@ -147,6 +156,9 @@ class Executable(CallableModel):
         try:
             state, bound, outputs = self._begin(arrays, named)
         except CallError as refusal:
+            other = self._overridden(refusal, named)
+            if other is not None:
+                return other(*arrays, **named)
             return self._variant(refusal, arrays, named)(*arrays, **named)
         frame = state.frame
         holding = self._static_holding
@@ -243,7 +255,13 @@ class Executable(CallableModel):
         """Run the model step by step: its outputs, and how long each step took."""
         from tilework.runtime.interactive import run_steps
 
-        state, bound, outputs = self._begin(arrays, named)
+        try:
+            state, bound, outputs = self._begin(arrays, named)
+        except CallError as refusal:
+            other = self._overridden(refusal, named)
+            if other is None:
+                raise
+            return other.step_times(*arrays, **named)
         frame = state.frame
         times: list[StepTime] = []
         values = self._symbol_values(frame)
@@ -285,7 +303,7 @@ class Executable(CallableModel):
 
         if self._parts is None:
             raise FileFormatError(1905, "it was built from a schedule, or has black boxes around it")
-        return sections_of(self._plan, self._layout, self._constants, self.explain(), self._parts)
+        return sections_of(self._plan, self._layout, self._constants, self.explain(), self._parts, self.overridable)
 
     def explain(self) -> Explanation:
         """What was decided for each region, and what it cost."""
@@ -301,6 +319,11 @@ class Executable(CallableModel):
     @property
     def context(self) -> Context:
         return self._context
+
+    @property
+    def overridable(self) -> tuple[Port, ...]:
+        """The initialisers that a call may give another value, by name alone; such calls run code compiled for that."""
+        return self.overriding.ports if self.overriding is not None else ()
 
     @property
     def plan(self) -> Plan:
@@ -350,6 +373,12 @@ class Executable(CallableModel):
             self._states.append(state)
             raise
         return state, bound, outputs
+
+    def _overridden(self, refusal: CallError, named: Mapping[str, object]) -> Executable | PerShape | None:
+        """What takes the initialisers that a refused call gives by name; None where it gives none."""
+        if self.overriding is None or refusal.code != UNKNOWN_ARGUMENTS:
+            return None
+        return self.overriding.serving(named)
 
     def _variant(self, refusal: CallError, arrays: tuple[object, ...], named: Mapping[str, object]) -> Executable:
         """The executable for the very shapes of a refused call; raises the refusal where the model has none either."""

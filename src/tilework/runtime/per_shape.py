@@ -15,6 +15,7 @@ from tilework.graph.types import OpaqueType, TensorType
 from tilework.runtime.callable_model import CallableModel
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
+from tilework.runtime.overriding import Overriding
 from tilework.runtime.ports import Port, StepTime, arguments_by_name
 from tilework.runtime.variants import Array, CompileFor, ShapeVariants, shapes_of
 
@@ -39,9 +40,13 @@ class PerShape(CallableModel):
         reason: TileworkError,
         compile_for: CompileFor,
         context: Context | None = None,
+        overriding: Overriding | None = None,
     ) -> None:
-        """`inputs`: names and types as the model declares them; `reason`: why one executable cannot serve all calls."""
+        """`inputs`: names and types as the model declares them; `reason`: why one executable cannot serve all calls;
+        `overriding`: what serves calls that give initialisers a value.
+        """
         self._context = context
+        self.overriding = overriding
         self.inputs = tuple(Port(name, kind) for name, kind in inputs)
         self.reason = reason
         self.variants = ShapeVariants(compile_for)
@@ -54,11 +59,11 @@ class PerShape(CallableModel):
 
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """Run the model. Raises as an `Executable`, and as `tilework.compile` for new shapes."""
-        return self._for(arrays, named)(*arrays, **named)
+        return self.executable_for(arrays, named)(*arrays, **named)
 
     def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
         """As `Executable.step_times`."""
-        return self._for(arrays, named).step_times(*arrays, **named)
+        return self.executable_for(arrays, named).step_times(*arrays, **named)
 
     def trim(self) -> None:
         """Give back the memory of states that are not in use, of what was compiled for every combination kept."""
@@ -70,7 +75,12 @@ class PerShape(CallableModel):
         text = "it is compiled for the shapes of each call, so no file can hold it"
         raise FileFormatError(1905, text, where=str(path), hint="fix its shapes: `shapes=`, or --shape")
 
-    def _for(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Executable:
+    def executable_for(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> Executable:
+        """What runs a call with these arguments, compiled where it is the first of its kind. Raises as a call."""
+        other = self.overriding.serving(named) if named and self.overriding is not None else None
+        if other is not None:
+            self._last = other.executable_for(arrays, named) if isinstance(other, PerShape) else other
+            return self._last
         given = arguments_by_name(self.inputs, arrays, named)
         shapes = shapes_of(tuple(given), tuple(given.values()))
         kinds = {port.name: port.type for port in self.inputs if isinstance(port.type, TensorType)}
@@ -91,6 +101,11 @@ class PerShape(CallableModel):
     @property
     def context(self) -> Context:
         return self._context if self._context is not None else default_context()
+
+    @property
+    def overridable(self) -> tuple[Port, ...]:
+        """As `Executable.overridable`."""
+        return self.overriding.ports if self.overriding is not None else ()
 
     @property
     def deciding(self) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -18,6 +18,7 @@ from tilework.codegen.cpu.frame_layout import FrameLayout
 from tilework.dims import Dim, parse_dim
 from tilework.dtypes import dtype_named, dtype_of
 from tilework.fast_dataclass import dataclass
+from tilework.graph.types import OpaqueType, TensorType
 from tilework.machine.cpu import CpuMachine
 from tilework.plan.explanation import (
     BlackBoxExplanation,
@@ -31,11 +32,13 @@ from tilework.plan.text import plan_text
 from tilework.plan.written import WrittenPlan
 from tilework.runtime.context import Context
 from tilework.runtime.executable import Executable
+from tilework.runtime.overriding import Overriding
+from tilework.runtime.ports import Port
 
 if TYPE_CHECKING:
     from tilework.plan.protocols import Array
 
-LAYOUT = "2"
+LAYOUT = "3"
 """Of the sections; another layout is refused."""
 
 _DIM = "."
@@ -57,15 +60,23 @@ class Parts:
 
 
 def sections_of(
-    plan: Plan, layout: FrameLayout, constants: Mapping[str, Array], explanation: Explanation, parts: Parts
+    plan: Plan,
+    layout: FrameLayout,
+    constants: Mapping[str, Array],
+    explanation: Explanation,
+    parts: Parts,
+    overridable: Sequence[Port] = (),
 ) -> Sections:
-    """The sections; constants are those of the executable, not copied."""
+    """The sections; constants are those of the executable, not copied. `overridable`: the initialisers that a call of
+    the model may give.
+    """
     head = {
         "driver": parts.driver,
         "kernels": parts.kernels,
         "work": None if parts.work is None else str(parts.work),
         "memory_limit": parts.memory_limit,
         "objects": len(parts.objects),
+        "overridable": [_port_text(port) for port in overridable],
         "constants": [[digest, dtype_of(array).name, list(array.shape)] for digest, array in constants.items()],
         "frame": {field.name: getattr(layout, field.name) for field in dataclasses.fields(layout)},
     }
@@ -111,11 +122,28 @@ def executable_of(entry: Entry, owner: Context, target: CpuMachine, memory_limit
     work = None if head["work"] is None else parse_dim(head["work"])
     limit = memory_limit if memory_limit is not None else head["memory_limit"]
     parts = Parts(objects, target, head["driver"], tuple(head["kernels"]), work, limit)
-    return Executable(
+    executable = Executable(
         plan, code, code[parts.driver], constants, owner, lambda: _explanation(json.loads(bytes(told))), work=work,
         memory_limit=parts.memory_limit, step_entries={name: code[name] for name in parts.kernels}, parts=parts,
         layout=layout,
     )  # fmt: skip
+    ports = head["overridable"]
+    if ports:
+        executable.overriding = Overriding(lambda: tuple(_port(*port) for port in ports), None)
+    return executable
+
+
+def _port_text(port: Port) -> list[object]:
+    """Name, element type and extents; what is no tensor has none."""
+    if isinstance(port.type, OpaqueType):
+        return [port.name, port.type.kind, None]
+    return [port.name, port.type.dtype.name, [str(extent) for extent in port.type.shape]]
+
+
+def _port(name: str, kind: str, extents: Sequence[str] | None) -> Port:
+    if extents is None:
+        return Port(name, OpaqueType(kind))
+    return Port(name, TensorType(tuple(map(parse_dim, extents)), dtype_named(kind)))
 
 
 def _bytes_of(array: Array) -> memoryview:

@@ -15,7 +15,15 @@ from tilework.cli.parsing import input_paths, shapes
 from tilework.cli.peers import ONNX_OPTION, chosen, end_with, file_for_peers
 from tilework.cli.progress import working
 from tilework.cli.sizes import bytes_of
-from tilework.cli.subject import arguments, import_for, is_package, opened, refuse_compiling_options, takes_of
+from tilework.cli.subject import (
+    arguments,
+    import_for,
+    is_package,
+    opened,
+    refuse_compiling_options,
+    takes_of,
+    with_overridden,
+)
 from tilework.cli.writing import check_folder, save_arrays, summary
 from tilework.graph.types import OpaqueType
 
@@ -72,7 +80,7 @@ def command(
     with Context(settings) as context:
         start = time.perf_counter()
         with working(f"{doing} {model}"):
-            executable = opened(model, given_shapes, numerics, machine, limit, context)
+            executable = with_overridden(opened(model, given_shapes, numerics, machine, limit, context), paths)
         compiled = time.perf_counter()
         arrays, random = arguments(takes_of(executable), paths, seed)
         given = tuple(arrays.values())

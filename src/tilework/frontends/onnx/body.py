@@ -120,6 +120,8 @@ class BodyImporter:
 
     def _constants(self, proto: GraphProto, scope: Scope) -> None:
         for tensor in proto.initializer:
+            if tensor.name in self._model.overridden:
+                continue
             try:
                 if tensor.data_type == STRING_ELEMENTS:
                     scope[tensor.name] = stored_strings(tensor)

@@ -57,7 +57,7 @@ def import_model(
 
     Returns:
         The graph; inputs and outputs have the model's names, node locations are ONNX node names. Initialisers are
-        constants, also those listed among the inputs.
+        constants, also those listed among the inputs (unless a `LoadedModel` says that they are overridden).
 
     Raises:
         FrontendError: 1101-1125; `faults` lists everything that was found.
@@ -126,9 +126,11 @@ def _carried(model: LoadedModel, error: FrontendError) -> LoadedModel | None:
 
 
 def input_types(source: Source) -> tuple[tuple[str, TensorType | OpaqueType], ...]:
-    """Names and types of a model's inputs as it declares them, free dimensions as symbols. Raises as `import_model`."""
+    """Names and types of a model's inputs as it declares them, free dimensions as symbols; overridden initialisers come
+    last. Raises as `import_model`.
+    """
     model = load(source)
-    inputs, faults = declared_inputs(model.proto)
+    inputs, faults = declared_inputs(model.proto, model.overridden)
     if faults:
         raise _error(model, faults, "own")
     symbols = SymbolTable()
@@ -151,7 +153,7 @@ def _import(
         if words is not None:
             raise _error(model, [Fault(1122, "onnx.checker", words)], "own")
     faults = unsupported_operators(model.proto)
-    inputs, found = declared_inputs(model.proto)
+    inputs, found = declared_inputs(model.proto, model.overridden)
     given, wrong = given_extents(inputs, shapes)
     faults += [*found, *wrong]
     if faults:

@@ -58,9 +58,16 @@ def compile_kept(
 
         return compile_exactly(source, shapes, options, context, exact, values)
 
+    def compile_with(overridden: tuple[str, ...]) -> Executable | PerShape:
+        from tilework.frontends.onnx.compiled import compile_overridden
+
+        return compile_overridden(source, shapes, options, context, overridden)
+
     executable, leaves_free = found
     if leaves_free:
         executable.variants = ShapeVariants(compile_for)
+    if executable.overriding is not None:
+        executable.overriding.compile_with = compile_with
     return executable
 
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import operator
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, SupportsIndex, cast
 
 import numpy as np
@@ -53,19 +54,30 @@ class DeclaredInput:
     opaque: str = ""
 
 
-def declared_inputs(model: ModelProto) -> tuple[list[DeclaredInput], list[Fault]]:
-    """The inputs that are no initialisers, and what is wrong with the others."""
+def declared_inputs(model: ModelProto, overridden: Collection[str] = ()) -> tuple[list[DeclaredInput], list[Fault]]:
+    """The inputs that are no initialisers, then those of `overridden`, and what is wrong with the others."""
     constants = {tensor.name for tensor in model.graph.initializer}
+    plain = [value for value in model.graph.input if value.name not in constants]
+    given = [value for value in model.graph.input if value.name in constants and value.name in overridden]
     found: list[DeclaredInput] = []
     faults: list[Fault] = []
-    for value in model.graph.input:
-        if value.name in constants:
-            continue
+    for value in (*plain, *given):
         try:
             found.append(_declared(value))
         except NodeFault as fault:
             faults.append(fault.at(f"input {value.name}"))
     return found, faults
+
+
+def overridable_initialisers(model: ModelProto) -> frozenset[str]:
+    """The initialisers that the model lists among its inputs too, with a type that an input can have."""
+    constants = {tensor.name for tensor in model.graph.initializer}
+    found: set[str] = set()
+    for value in model.graph.input:
+        if value.name in constants:
+            with contextlib.suppress(NodeFault):
+                found.add(_declared(value).name)
+    return frozenset(found)
 
 
 def _declared(value: ValueInfoProto) -> DeclaredInput:

@@ -25,11 +25,15 @@ DEEPEST = 30
 
 @dataclass(frozen=True)
 class LoadedModel:
-    """A parsed model, the folder its data files may lie in (None: given without a path), and how messages call it."""
+    """A parsed model, the folder its data files may lie in (None: given without a path), and how messages call it.
+
+    `overridden`: initialisers that are listed among the inputs and taken as such.
+    """
 
     proto: ModelProto
     folder: DataFolder | None
     called: str
+    overridden: frozenset[str] = frozenset()
 
 
 def load(source: Source) -> LoadedModel:
