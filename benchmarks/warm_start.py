@@ -7,11 +7,8 @@ to have the bits that the process had which compiled the model.
 
 from __future__ import annotations
 
-import json
-import subprocess
 import tempfile
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from benchmarks.harness import bert, models
+from benchmarks.harness.first_result import CALL, COMPILE, ONNX_RUNTIME_CALL, Subject, program, said
 from benchmarks.harness.install import clean_environment, fresh_install
 from benchmarks.harness.onnx_engines import ONNX_RUNTIME, save_cases
 from benchmarks.harness.paired import alternate
@@ -37,50 +35,14 @@ BERT_BARS = {CACHED: 0.5, LOADED: 0.35}
 SETTLED_SECONDS = 3.0
 """Models are kept once the installation is older than the process, by some seconds."""
 
-_BEGINNING = """
-import time
-began = time.perf_counter()
-import sys
-import numpy as np
-{imports}
-imported = time.perf_counter()
-path, case, threads, package = sys.argv[1:]
-with np.load(case) as stored:
-    inputs = {{str(name): stored[str(index)] for index, name in enumerate(stored["names"])}}
-start, spent = time.perf_counter(), time.process_time()
-{first}
-done, spent = time.perf_counter(), time.process_time() - spent
-import hashlib, json
-{then}
-digest = hashlib.sha256(b"".join(np.ascontiguousarray(output).tobytes() for output in outputs)).hexdigest()
-print(json.dumps({{
-    "imports": imported - began, "seconds": done - start, "processor": spent, "digest": digest,
-    "onnx": "onnx" in sys.modules,
-}}))
-"""
-_CALL = "outputs = executable(*(inputs[port.name] for port in executable.inputs))"
-_ONNX_RUNTIME = """options = onnxruntime.SessionOptions()
-options.intra_op_num_threads = int(threads)
-outputs = onnxruntime.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, inputs)"""
-_COMPILE = "from tilework import compile"
+_COMPILED = f"executable = compile(path)\n{CALL}"
 PROGRAMS = {
-    "cold": _BEGINNING.format(imports=_COMPILE, first=f"executable = compile(path)\n{_CALL}",
-                              then="executable.save(package)"),
-    CACHED: _BEGINNING.format(imports=_COMPILE, first=f"executable = compile(path)\n{_CALL}", then=""),
-    LOADED: _BEGINNING.format(imports="from tilework import load", first=f"executable = load(package)\n{_CALL}",
-                              then=""),
-    ONNX_RUNTIME: _BEGINNING.format(imports="import onnxruntime", first=_ONNX_RUNTIME, then=""),
-}  # fmt: skip
+    "cold": program(COMPILE, _COMPILED, "executable.save(package)"),
+    CACHED: program(COMPILE, _COMPILED),
+    LOADED: program("from tilework import load", f"executable = load(package)\n{CALL}"),
+    ONNX_RUNTIME: program("import onnxruntime", ONNX_RUNTIME_CALL),
+}
 """What a user writes, each with a clock in it."""
-
-
-@dataclass(frozen=True)
-class Subject:
-    """A model on disk and inputs for it, by name."""
-
-    label: str
-    path: Path
-    inputs: Mapping[str, np.ndarray[Any, Any]]
 
 
 def subjects(folder: Path, seed: int) -> list[Subject]:
@@ -89,14 +51,6 @@ def subjects(folder: Path, seed: int) -> list[Subject]:
     path = folder / "bert.onnx"
     bert.write_model(path, seed)
     return [*found, Subject(BERT, path, bert.inputs(seed))]
-
-
-def _said(command: list[str], variables: Mapping[str, str]) -> dict[str, Any]:
-    """What a program says of itself. Raises `RuntimeError` where it fails."""
-    done = subprocess.run(command, env=dict(variables), capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(f"{command[1]} exited with {done.returncode}:\n{done.stderr.strip()[-2000:]}")
-    return json.loads(done.stdout)
 
 
 def _text(*seconds: float) -> str:
@@ -123,9 +77,9 @@ def _measured(subject: Subject, python: Path, folder: Path, rounds: int, found: 
     rest = [str(subject.path), case, str(THREADS), str(place / "model.tilework")]
 
     def say(name: str) -> dict[str, Any]:
-        program = place / f"start_{name.replace(' ', '_')}.py"  # no name of a package
-        program.write_text(PROGRAMS[name])
-        return _said([str(python), str(program), *rest], variables)
+        script = place / f"start_{name.replace(' ', '_')}.py"  # no name of a package
+        script.write_text(PROGRAMS[name])
+        return said([str(python), str(script), *rest], variables)
 
     imports: dict[str, list[float]] = {}
     spent: dict[str, list[float]] = {}
