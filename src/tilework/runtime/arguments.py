@@ -273,10 +273,12 @@ def told_by_inputs(inputs: Sequence[GateInput | PlanInput], bindings: Iterable[B
     return {b.symbol: f"dimension {b.dimension} of input {inputs[b.position].name}" for b in bindings}
 
 
-def told_sizes(names: Iterable[str], values: Mapping[str, int], told: Mapping[str, str]) -> str:
-    """Sizes with their values, and what tells these."""
-    known = (f"{name} = {values[name]}" + (f" ({told[name]})" if name in told else "") for name in sorted(names))
-    return ", ".join(known)
+def but_sizes(text: str, names: Iterable[str], values: Mapping[str, int], told: Mapping[str, str]) -> str:
+    """What should be, and the sizes that say otherwise with their values and what tells these. There may be none:
+    everything is known of code that never runs well.
+    """
+    known = [f"{name} = {values[name]}" + (f" ({told[name]})" if name in told else "") for name in sorted(names)]
+    return f"{text}, but {', '.join(known)}" if known else text
 
 
 def guard_refusal(
@@ -284,9 +286,9 @@ def guard_refusal(
 ) -> CallError:
     """What is said of sizes that the compiled code does not serve."""
     told = told_by_inputs(inputs, bindings)
-    known = told_sizes(guard.value.names(), values, told)
-    where = next((told[name] for name in sorted(guard.value.names()) if name in told), "")
-    return CallError(1707, f"{guard.message}, but {known}", where=where, hint=_OTHER_SIZES)
+    names = sorted(guard.value.names())
+    where = next((told[name] for name in names if name in told), "")
+    return CallError(1707, but_sizes(guard.message, names, values, told), where=where, hint=_OTHER_SIZES)
 
 
 def negative_extent(
@@ -303,7 +305,7 @@ def negative_extent(
     names = sorted(extents[axis].names())
     text = f"output {output} would have the shape {shape}: its dimension {axis} is {extents[axis]}"
     where = next((told[name] for name in names if name in told), output)
-    return CallError(1707, f"{text}, but {told_sizes(names, values, told)}", where=where, hint=_OTHER_SIZES)
+    return CallError(1707, but_sizes(text, names, values, told), where=where, hint=_OTHER_SIZES)
 
 
 def range_text(symbol: Symbol) -> str:

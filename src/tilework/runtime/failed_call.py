@@ -7,7 +7,7 @@ from tilework.error_codes import CODES
 from tilework.errors import RunError, TileworkError
 from tilework.plan.plan import Plan
 from tilework.plan.steps import Allocate, Carry, Check, KernelStep, LibraryStep, Step, measured_by
-from tilework.runtime.arguments import range_text, told_by_inputs, told_sizes
+from tilework.runtime.arguments import but_sizes, range_text, told_by_inputs
 from tilework.runtime.frame import Frame
 from tilework.runtime.measured import MeasuredMemory
 
@@ -39,8 +39,7 @@ def failure(
     if isinstance(step, Check):
         guard = step.guards[detail]
         values = {name: int(frame.words[slot]) for name, slot in layout.symbols.items()}
-        known = told_sizes(guard.value.names(), values, _told(plan))
-        return RunError(code, f"{guard.message}, but {known}", where=origin)
+        return RunError(code, but_sizes(guard.message, guard.value.names(), values, _told(plan)), where=origin)
     if isinstance(step, (Allocate, Carry)):
         readings = step.readings if isinstance(step, Allocate) else step.sizes
         symbol = plan.symbol_named[readings[detail].symbol]

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import NodeProto, TensorProto, helper
+from onnx import NodeProto, TensorProto, helper, parser
 
 import tilework
 from tests.frontends.onnx.models import model
@@ -139,3 +139,16 @@ def test_sizes_that_nodes_measure() -> None:
     error = refused([helper.make_node("TopK", ["v", "k"], ["y", "p"], name="top")],
                     {"v": (F, ("N",)), "k": (I64, (1,))}, ones(3), np.array([5]))  # fmt: skip
     assert error.message == "TopK top needs N >= k, but N = 3 (dimension 0 of input v), k = 5 (of TopK top)"
+
+
+def test_what_does_not_fit_whatever_the_sizes_are_is_said_to_the_end() -> None:
+    """A branch that nothing of a call could make fit."""
+    proto = parser.parse_model(
+        '<ir_version: 9, opset_import: ["": 18]> g (float[a, b, 1, 7] x, bool c) => (float[?, ?, ?, ?] y)'
+        "<float[2, 3, 2, 1] w = {1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12}>"
+        "{ y = If(c)<then_branch: graph = t () => (float[?, ?, ?, ?] u) { u = ConvTranspose<group = 2>(x, w) },"
+        "else_branch: graph = e () => (float[?, ?, ?, ?] v) { v = Neg(x) }> }"
+    )
+    with pytest.raises(RunError) as caught:
+        tilework.compile(proto)(ones(2, 4, 1, 7), np.array(True))
+    assert caught.value.message.endswith("channels of input and weights must be equal: 4 and 2")

@@ -308,6 +308,25 @@ def test_log_sum_exp_does_not_overflow() -> None:
     np.testing.assert_allclose(got, [1000 + np.log(2), -1000 + np.log(2), np.inf, -np.inf], rtol=1e-6)
 
 
+@pytest.mark.parametrize("dtype", [np.int32, np.int64, np.uint32, np.uint64])
+@pytest.mark.parametrize(("operator", "symbolic"), [("ReduceLogSumExp", True), ("ReduceLogSum", False)])
+def test_logarithms_of_sums_of_integers_are_cut_off(dtype: Any, operator: str, symbolic: bool) -> None:
+    rows: Any = [[1, 2, 3], [1000, 40, 30], [7, 0, 5], [np.iinfo(dtype).max, 1, 1]]
+    if np.iinfo(dtype).min:
+        rows.append([-5, 0, 7])
+    x = np.array(rows, dtype)
+    with np.errstate(over="ignore"):
+        top = x.max(1) if operator == "ReduceLogSumExp" else np.zeros(len(x), dtype)
+        less = x.astype(np.float64) - top[:, None].astype(np.float64)
+        summed = np.log((np.exp(less) if operator == "ReduceLogSumExp" else less).sum(1))
+    wanted = (top[:3].astype(np.float64) + summed[:3]).astype(dtype)
+    (got,) = run(one_node(operator, {"x": x}, symbolic=symbolic, axes=[1], keepdims=0), {"x": x})
+    assert got.dtype == dtype
+    np.testing.assert_array_equal(got[:3], wanted)
+    assert got[3] == (x[3, 0] if operator == "ReduceLogSumExp" else int(np.log(float(x[3, 0]))))
+    assert (run(one_node(operator, {"x": x[:, :1] * 0 + 1}, axes=[1]), {"x": x[:, :1] * 0 + 1})[0] >= 0).all()
+
+
 def test_casts_that_saturate_and_casts_to_bool() -> None:
     x = np.array([0, -0.0, 1e9, -1e9, np.nan, 0.3], np.float32)
     (truth,) = run(one_node("Cast", {"x": x}, to=TensorProto.BOOL), {"x": x})

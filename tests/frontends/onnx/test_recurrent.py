@@ -68,7 +68,8 @@ def reference(
                     cell = forget * cell + i * g(total[parts[3]])
                     state = f(total[parts[1]] + p[d][parts[1]] * cell) * rest[0](cell)
                 y[t, d, row] = state
-            last_h[d, row], last_c[d, row] = state, cell
+            if lengths[row]:  # else 0, as in ONNX Runtime
+                last_h[d, row], last_c[d, row] = state, cell
     return y, last_h, last_c
 
 
@@ -208,3 +209,32 @@ def test_lengths_outside_the_steps_end_the_call(free: bool) -> None:
         with pytest.raises(FrontendError, match=f"sequence_lens holds {wrong}"):
             tilework.compile(constant)
     np.testing.assert_array_equal(executable(arrays["X"], arrays["sequence_lens"])[0], wanted)
+
+
+@pytest.mark.parametrize("operator", ["RNN", "GRU", "LSTM"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+@pytest.mark.parametrize("held", [False, True])
+def test_rows_without_steps_end_in_zeros_as_in_onnx_runtime(operator: str, direction: str, held: bool) -> None:
+    peer = pytest.importorskip("onnxruntime")
+    rng = np.random.default_rng(9)
+    gates, directions, hidden = GATES[operator], 2 if direction == "bidirectional" else 1, 2
+    arrays: dict[str, Any] = {
+        "X": rng.standard_normal((3, 3, 2)).astype(np.float32),
+        "W": rng.standard_normal((directions, gates * hidden, 2)).astype(np.float32),
+        "R": rng.standard_normal((directions, gates * hidden, hidden)).astype(np.float32),
+        "sequence_lens": np.array([0, 3, 0], np.int32),
+        "initial_h": rng.standard_normal((directions, 3, hidden)).astype(np.float32),
+    }
+    if operator == "LSTM":
+        arrays["initial_c"] = 1 + rng.standard_normal((directions, 3, hidden)).astype(np.float32)
+    proto = model(operator, arrays, {"hidden_size": hidden, "direction": direction}, False)
+    if held:
+        (given,) = (value for value in proto.graph.input if value.name == "sequence_lens")
+        proto.graph.input.remove(given)
+        proto.graph.initializer.append(helper.make_tensor("sequence_lens", TensorProto.INT32, [3], [0, 3, 0]))
+    feeds = {value.name: arrays[value.name] for value in proto.graph.input}
+    session = peer.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    wanted = session.run(None, feeds)
+    assert not wanted[1][:, ::2].any()
+    for got, want in zip(tilework.compile(proto)(**feeds), wanted, strict=True):
+        np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-6)

@@ -310,7 +310,13 @@ def run_layer(layer: Layer, node: OnnxNode) -> tuple[Value | None, ...]:
         holes = None if peepholes is None else direction_part(emit, peepholes, d)
         reverse = way == "reverse" or d == 1
         one = _Direction(inputs, layer.weights(node, 2, d), bias, holes, state, activations[d], reverse)
-        found.append(_run(node, one, cell, lengths))
+        *last, rows = _run(node, one, cell, lengths)
+        if lengths is not None and _may_be_none(node):
+            last = [
+                value if start is None else _zero_without_steps(emit, value, lengths)
+                for value, start in zip(last, starts, strict=True)
+            ]
+        found.append((*last, rows))
     return _results(emit, found, layer.states, batch_first)
 
 
@@ -321,6 +327,20 @@ def _start(
     if given is None:
         return emit.fill(0, like.tensor.dtype, shape)
     return direction_part(emit, emit.transpose(given, (1, 0, 2)) if batch_first else given, direction)
+
+
+def _may_be_none(node: OnnxNode) -> bool:
+    """Whether a row of the batch may have no steps."""
+    known = node.operand(4).array
+    return known is None or bool((known == 0).any())
+
+
+def _zero_without_steps(emit: Emitter, last: Value, lengths: Value) -> Value:
+    """Last states [B, H], 0 for rows without steps whatever these started with, as in ONNX Runtime. (The specification
+    says nothing of such rows.)
+    """
+    runs = emit.expand_dims(emit.compare("GT", lengths, 0), [1])
+    return emit.apply("select", emit.broadcast(runs, last.tensor.shape), last, emit.zeros_like(last))
 
 
 def _lengths(node: OnnxNode, steps: Dim, batch: Dim) -> Value | None:

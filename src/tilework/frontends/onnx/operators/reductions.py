@@ -43,15 +43,25 @@ def _sum_of(before: str, after: str) -> Converter:
 
     def convert(node: OnnxNode) -> Value:
         value, emit = node.value(0), node.emit
+        kind = element(value)
+        if after:
+            value = _floating(emit, value)
         axes = reduced_axes(node, value.tensor.rank, 18)
         if before == "square":
             value = emit.apply("multiply", value, value)
         elif before:
             value = emit.apply(before, value)
         total = emit.reduce(value, axes, "sum", node.flag("keepdims", True))
-        return emit.apply(after, total) if after else total
+        return emit.convert(emit.apply(after, total), kind) if after else total
 
     return convert
+
+
+def _floating(emit: Emitter, value: Value) -> Value:
+    """What a logarithm is taken of: integers, which the specification allows, as float64; the fraction of the result is
+    cut off, as ONNX Runtime does.
+    """
+    return value if element(value).is_floating else emit.convert(value, dtypes.float64)
 
 
 def _euclidean(node: OnnxNode) -> Value:
@@ -66,11 +76,13 @@ def _euclidean(node: OnnxNode) -> Value:
 def _log_sum_exp(node: OnnxNode) -> Value:
     """The largest element is taken out first, so that nothing overflows; an infinite one is left in."""
     value, emit = node.value(0), node.emit
+    kind = element(value)
+    value = _floating(emit, value)
     axes = reduced_axes(node, value.tensor.rank, 18)
     top = emit.reduce(value, axes, "maximum")
     finite = emit.apply("select", emit.apply("is_inf", top), emit.zeros_like(top), top)
     total = emit.reduce(emit.apply("exponential", emit.apply("subtract", value, finite)), axes, "sum")
-    found = emit.apply("add", emit.apply("log", total), finite)
+    found = emit.convert(emit.apply("add", emit.apply("log", total), finite), kind)
     return found if node.flag("keepdims", True) else emit.drop_dims(found, axes)
 
 
