@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.harness.onnx_writer import Writer
+
 if TYPE_CHECKING:
     import onnx
 
@@ -14,43 +16,20 @@ TOKENS, WIDTH, HEADS, LAYERS, INNER, WORDS = 128, 768, 12, 12, 3072, 30522
 _OUTPUT = "last_hidden_state"
 
 
-class _Writer:
-    """Nodes and weights, as they come."""
+class _Writer(Writer):
+    """Layers of an encoder."""
 
-    def __init__(self, seed: int) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.held: list[onnx.TensorProto] = []
-        self._random = np.random.default_rng(seed)
-        self._count = 0
-
-    def constant(self, array: np.ndarray[Any, Any]) -> str:
-        """A weight."""
-        from onnx import numpy_helper
-
-        self._count += 1
-        self.held.append(numpy_helper.from_array(array, f"constant{self._count}"))
-        return f"constant{self._count}"
-
-    def drawn(self, *shape: int, around: float = 0.0) -> str:
-        """A weight that is drawn."""
-        return self.constant((around + self._random.standard_normal(shape, np.float32) / 36).astype(np.float32))
-
-    def __call__(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """A node with one result."""
-        from onnx import helper
-
-        self._count += 1
-        name = output or f"{operator.lower()}{self._count}"
-        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
-        return name
+    def weight(self, *shape: int) -> str:
+        """Small enough that layers keep the size of what they are given."""
+        return self.drawn(*shape, spread=1 / 36)
 
     def linear(self, value: str, rows: int, columns: int) -> str:
         """value @ weights + bias."""
-        return self("Add", self("MatMul", value, self.drawn(rows, columns)), self.drawn(columns))
+        return self("Add", self("MatMul", value, self.weight(rows, columns)), self.weight(columns))
 
     def normal(self, value: str, output: str = "") -> str:
         """Over the features of each token."""
-        scale, bias = self.drawn(WIDTH, around=1.0), self.drawn(WIDTH)
+        scale, bias = self.drawn(WIDTH, around=1.0, spread=1 / 36), self.weight(WIDTH)
         return self("LayerNormalization", value, scale, bias, output=output, axis=-1, epsilon=1e-12)
 
 
@@ -59,8 +38,8 @@ def model(seed: int = 0) -> onnx.ModelProto:
     from onnx import TensorProto, helper
 
     write = _Writer(seed)
-    positions = write.drawn(1, TOKENS, WIDTH)
-    value = write("Add", write("Gather", write.drawn(WORDS, WIDTH), "input_ids"), positions)
+    positions = write.weight(1, TOKENS, WIDTH)
+    value = write("Add", write("Gather", write.weight(WORDS, WIDTH), "input_ids"), positions)
     value = write.normal(value)
     split = write.constant(np.array([0, TOKENS, HEADS, WIDTH // HEADS]))
     joined = write.constant(np.array([0, TOKENS, WIDTH]))
@@ -80,16 +59,11 @@ def model(seed: int = 0) -> onnx.ModelProto:
         outer = write.linear(write("Mul", bent, half), INNER, WIDTH)
         last = _OUTPUT if layer == LAYERS - 1 else ""
         value = write.normal(write("Add", outer, value), output=last)
-    graph = helper.make_graph(
-        write.nodes,
+    return write.model(
         "bert-base",
-        [helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, TOKENS])],
-        [helper.make_tensor_value_info(_OUTPUT, TensorProto.FLOAT, [1, TOKENS, WIDTH])],
-        write.held,
+        helper.make_tensor_value_info("input_ids", TensorProto.INT64, [1, TOKENS]),
+        helper.make_tensor_value_info(_OUTPUT, TensorProto.FLOAT, [1, TOKENS, WIDTH]),
     )
-    found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    found.ir_version = 9
-    return found
 
 
 def write_model(path: Path, seed: int = 0) -> None:

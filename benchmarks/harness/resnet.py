@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from benchmarks.harness.onnx_writer import Writer
+
 if TYPE_CHECKING:
     import onnx
 
@@ -15,37 +17,18 @@ STAGES = ((64, 3), (128, 4), (256, 6), (512, 3))
 """Inner channels and blocks of each stage."""
 
 
-class _Writer:
-    """Nodes and weights, as they come."""
+class _Writer(Writer):
+    """Layers of a network of convolutions."""
 
-    def __init__(self, seed: int) -> None:
-        self.nodes: list[onnx.NodeProto] = []
-        self.held: list[onnx.TensorProto] = []
-        self._random = np.random.default_rng(seed)
-
-    def drawn(self, *shape: int) -> str:
-        """A weight; sums of what it multiplies stay of the size of their terms."""
-        from onnx import numpy_helper
-
-        name = f"weight{len(self.held)}"
-        spread = 1 / np.sqrt(np.prod(shape[1:])) if len(shape) > 1 else 0.1
-        array = (spread * self._random.standard_normal(shape, np.float32)).astype(np.float32)
-        self.held.append(numpy_helper.from_array(array, name))
-        return name
-
-    def __call__(self, operator: str, *inputs: str, output: str = "", **attributes: Any) -> str:
-        """A node with one result."""
-        from onnx import helper
-
-        name = output or f"{operator.lower()}{len(self.nodes)}"
-        self.nodes.append(helper.make_node(operator, inputs, [name], **attributes))
-        return name
+    def weight(self, *shape: int) -> str:
+        """So small that sums of what it multiplies keep the size of their terms."""
+        return self.drawn(*shape, spread=float(1 / np.sqrt(np.prod(shape[1:])) if len(shape) > 1 else 0.1))
 
     def convolution(self, value: str, channels: int, filters: int, taps: int, stride: int = 1) -> str:
         """With a bias, and as much around the image as keeps its size."""
         around = taps // 2
         return self(
-            "Conv", value, self.drawn(filters, channels, taps, taps), self.drawn(filters), kernel_shape=[taps, taps],
+            "Conv", value, self.weight(filters, channels, taps, taps), self.weight(filters), kernel_shape=[taps, taps],
             strides=[stride, stride], pads=[around] * 4,
         )  # fmt: skip
 
@@ -72,15 +55,12 @@ def model(seed: int = 0) -> onnx.ModelProto:
             value = write.block(value, channels, inner, 2 if stage and not block else 1)
             channels = EXPANSION * inner
     flat = write("Flatten", write("GlobalAveragePool", value))
-    write("Gemm", flat, write.drawn(CLASSES, channels), write.drawn(CLASSES), output="y", transB=1)
-    graph = helper.make_graph(
-        write.nodes, "resnet50",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, SIDE, SIDE])],
-        [helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, CLASSES])], write.held,
-    )  # fmt: skip
-    found = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)])
-    found.ir_version = 9
-    return found
+    write("Gemm", flat, write.weight(CLASSES, channels), write.weight(CLASSES), output="y", transB=1)
+    return write.model(
+        "resnet50",
+        helper.make_tensor_value_info("x", TensorProto.FLOAT, [1, 3, SIDE, SIDE]),
+        helper.make_tensor_value_info("y", TensorProto.FLOAT, [1, CLASSES]),
+    )
 
 
 def write_model(path: Path, seed: int = 0) -> None:
