@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -26,6 +27,11 @@ class Lifetimes:
 
     def __len__(self) -> int:
         return len(self.conflicts)
+
+    @cached_property
+    def neighbours(self) -> tuple[list[int], ...]:
+        """The conflicts as lists."""
+        return tuple(near.tolist() for near in self.conflicts)
 
 
 def from_intervals(intervals: Sequence[tuple[int, int]]) -> Lifetimes:

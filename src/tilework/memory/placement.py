@@ -1,8 +1,7 @@
 """Offsets for items whose sizes may be symbolic: right for every value of the symbols, chosen for one of them.
 
-With symbols, a placement is found for the sizes at representative values. What it says of two items that conflict,
-which one is below, is kept for all values: each item starts above everything below it. Sizes are bounded by sums of
-monomials that are never negative, so "above" is a comparison of coefficients, and an offset stays a short polynomial.
+With symbols, placements are found for the sizes at representative values. What one says of two items that conflict,
+which one is below, is kept for all values: each item starts above everything below it (`symbolic_offsets`).
 """
 
 from __future__ import annotations
@@ -27,10 +26,17 @@ from tilework.dims import (
 from tilework.errors import PlanError
 from tilework.fast_dataclass import dataclass
 from tilework.memory.lifetimes import Lifetimes
-from tilework.memory.offsets import best_offsets, height
+from tilework.memory.never_smaller import never_negative
+from tilework.memory.search import best_above
+from tilework.memory.symbolic_offsets import SymbolicSizes
 
 Form = dict[Monomial, int]
 """A sum of (coefficient > 0) * (monomial that is never negative); the empty monomial is the constant."""
+
+_FIRST = 3
+"""Symbols that are planned for at their smallest, each with the others as usual."""
+_FEW = 12
+"""What all symbols are planned for together: a short sentence, a small picture."""
 
 
 @dataclass(frozen=True)
@@ -67,22 +73,32 @@ def place(
             values.setdefault(symbol.name, typical(symbol))
     bounds = symbol_bounds(known.values())
     bounded = [_without_measured(name, size, known) for name, size in zip(names, sizes, strict=True)]
-    forms = [_padded(_form(size, bounds), alignment) for size in bounded]
-    numbers = [_round_up(_value(form, values), alignment) for form in forms]
-    found, _ = best_offsets(lifetimes, numbers)
-    exact = [_round_up(max(size.evaluate(values), 0), alignment) for size in bounded]
-    bound = max((sum(exact[i] for i in moment) for moment in lifetimes.moments), default=0)
-    if all(size.is_constant for size in bounded):
-        offsets = {name: dim(offset) for name, offset in zip(names, found, strict=True)}
-        return Placement(MappingProxyType(offsets), dim(height(found, numbers)), bound, MappingProxyType(values))
-    starts, total = _stacked(lifetimes, forms, found)
-    aligned = {name: _aligned(start, alignment) for name, start in zip(names, starts, strict=True)}
-    return Placement(MappingProxyType(aligned), _aligned(total, alignment), bound, MappingProxyType(values))
+    whole = [_whole(size, alignment, bounds) for size in bounded]
+    points = _points(values, known)
+    if not whole:
+        return Placement(MappingProxyType({}), Dim(), 0, MappingProxyType(values))
+    found, least = best_above(lifetimes, [[int(size.evaluate(point)) for size in whole] for point in points])
+    symbolic = SymbolicSizes(whole, bounds, points)
+    stack = symbolic.stacked(found)
+    offsets = {name: symbolic.dim(rows) for name, rows in zip(names, stack.starts, strict=True)}
+    return Placement(MappingProxyType(offsets), symbolic.dim(stack.total), least[0], MappingProxyType(values))
+
+
+def _points(values: Mapping[str, int], symbols: Mapping[str, Symbol]) -> list[dict[str, int]]:
+    """The values that are planned for; some with one symbol as small as may be, as a batch often is; and small ones."""
+    named = [symbols[name] for name in values if name in symbols]
+    found = [dict(values), *({**values, symbol.name: _near(symbol, 1)} for symbol in named[:_FIRST])]
+    found.append({**values, **{symbol.name: _near(symbol, _FEW) for symbol in named}})
+    return [point for number, point in enumerate(found) if point not in found[:number]]
 
 
 def typical(symbol: Symbol) -> int:
     """A value to plan for where none was given: 256, or the nearest that the symbol may have."""
-    value = max(symbol.lower, 256)
+    return _near(symbol, 256)
+
+
+def _near(symbol: Symbol, value: int) -> int:
+    value = max(symbol.lower, value)
     if symbol.upper is not None:
         value = min(value, symbol.upper)
     down = value - value % symbol.multiple
@@ -146,61 +162,14 @@ def _form(size: Dim, bounds: Bounds) -> Form:
     return found
 
 
-def _padded(form: Form, alignment: int) -> Form:
-    """The bytes to keep for an item: where its size may be no multiple of the alignment, its end is rounded up.
-
-    An item that starts at the rounded-up `o` then ends at or before the rounded-up `o + padded size`, whatever `o` is.
-    """
-    if all(coefficient % alignment == 0 for monomial, coefficient in form.items() if monomial):
-        constant = _round_up(form.get((), 0), alignment)
-        return {**form, (): constant} if constant else form
-    return {**form, (): form.get((), 0) + alignment - 1}
+def _whole(size: Dim, alignment: int, bounds: Bounds) -> Dim:
+    """A size rounded up to the alignment, at least 0, none of whose terms is ever negative."""
+    if not _never_negative_terms(size, bounds) or not never_negative(size, bounds):
+        size = maximum(size, 0).simplify(bounds)
+    if size.constant % alignment or any(coefficient % alignment for _, coefficient in size.terms):
+        size = size.ceildiv(alignment) * alignment
+    return size if _never_negative_terms(size, bounds) else maximum(size, 0)
 
 
-def _stacked(lifetimes: Lifetimes, forms: Sequence[Form], offsets: Sequence[int]) -> tuple[list[Form], Form]:
-    """Each item above all conflicting ones that the given offsets put below it; and what holds all of them."""
-    order = sorted(range(len(forms)), key=lambda i: (offsets[i], i))
-    rank = {item: position for position, item in enumerate(order)}
-    starts: list[Form] = [{} for _ in forms]
-    total: Form = {}
-    for item in order:
-        start: Form = {}
-        for other in map(int, lifetimes.conflicts[item]):
-            if rank[other] < rank[item]:
-                _raise(start, _plus(starts[other], forms[other]))
-        starts[item] = start
-        _raise(total, _plus(start, forms[item]))
-    return starts, total
-
-
-def _plus(a: Form, b: Form) -> Form:
-    return {monomial: a.get(monomial, 0) + b.get(monomial, 0) for monomial in (*a, *b)}
-
-
-def _raise(form: Form, least: Form) -> None:
-    for monomial, coefficient in least.items():
-        if form.get(monomial, 0) < coefficient:
-            form[monomial] = coefficient
-
-
-def _sum(form: Form) -> Dim:
-    total = dim(form.get((), 0))
-    for monomial, coefficient in form.items():
-        if monomial:
-            total = total + Dim(((monomial, coefficient),))
-    return total
-
-
-def _aligned(form: Form, alignment: int) -> Dim:
-    value = _sum(form)
-    if all(coefficient % alignment == 0 for coefficient in form.values()):
-        return value
-    return value.ceildiv(alignment) * alignment
-
-
-def _value(form: Form, values: Mapping[str, int]) -> int:
-    return int(_sum(form).evaluate(values))
-
-
-def _round_up(value: int, alignment: int) -> int:
-    return -(-value // alignment) * alignment
+def _never_negative_terms(size: Dim, bounds: Bounds) -> bool:
+    return all(Dim(((monomial, 1),)).bounds(bounds)[0] >= 0 for monomial, _ in size.terms)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilework.codegen.cpu.frame_layout import frame_layout
-from tilework.dims import Dim, Extreme, FloorDiv, Loaded, Mod
+from tilework.dims import Dim, Extreme, FloorDiv, Loaded, Mod, Monomial
 from tilework.errors import CodegenError
 from tilework.fast_dataclass import dataclass, field
 from tilework.plan.plan import Plan
@@ -57,14 +57,26 @@ class DriverValues:
     def _compute(self, dim: Dim, lines: list[str]) -> str:
         total = str(dim.constant) if dim.constant or not dim.terms else ""
         for monomial, coefficient in dim.terms:
-            factor = ""
+            term = self._term(monomial, coefficient, lines)
+            total = term if not total else self.emit(lines, f"add i64 {total}, {term}")
+        return total
+
+    def _term(self, monomial: Monomial, coefficient: int, lines: list[str]) -> str:
+        """A term of a sum; in the entry block it is computed once, as offsets are sums of the same ones."""
+        known = Dim(((monomial, coefficient),))
+        if lines is self.entry and known in self.dims:
+            return self.dims[known]
+        factor = ""
+        if coefficient != 1:
+            factor = self._term(monomial, 1, lines)
+            factor = self.emit(lines, f"mul i64 {factor}, {coefficient}")
+        else:
             for atom in monomial:
                 operand = self._atom(atom, lines)
                 factor = operand if not factor else self.emit(lines, f"mul i64 {factor}, {operand}")
-            if coefficient != 1:
-                factor = self.emit(lines, f"mul i64 {factor}, {coefficient}")
-            total = factor if not total else self.emit(lines, f"add i64 {total}, {factor}")
-        return total
+        if lines is self.entry:
+            self.dims[known] = factor
+        return factor
 
     def _atom(self, atom: object, lines: list[str]) -> str:
         match atom:
