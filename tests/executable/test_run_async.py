@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -126,6 +127,25 @@ def test_models_that_are_compiled_for_each_call() -> None:
     np.testing.assert_array_equal(f.profile(x, np.array([1])).outputs[0], x.sum(1))
     f.trim()
     np.testing.assert_array_equal(f(x, np.array([0]))[0], x.sum(0))
+
+
+@pytest.mark.parametrize("cache", ["off", "on"])
+def test_what_is_compiled_later_belongs_to_the_same_context(
+    cache: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TILEWORK_CACHE", cache)
+    monkeypatch.setenv("TILEWORK_CACHE_DIR", str(tmp_path))
+    kinds = [tensor("x", TensorProto.FLOAT, "N"), tensor("y", TensorProto.FLOAT, "M")]
+    added = model([helper.make_node("Add", ["x", "y"], ["z"])], kinds, [tensor("z", TensorProto.FLOAT, "K")])
+    x, y = np.arange(5, dtype=np.float32), np.ones(1, np.float32)
+    for _ in range(2):  # the second time from the cache
+        with Context(threads=1) as context:
+            f = tilework.compile(added)
+            np.testing.assert_array_equal(f.run_async(x, y).result(60)[0], x + 1)  # sizes of their own
+            assert f.variants is not None
+            if isinstance(f, Executable):
+                assert f.context is context
+            assert [one.context for one in f.variants.executables] == [context]
 
 
 def test_a_profile_tells_each_step() -> None:

@@ -121,15 +121,17 @@ def compile(  # noqa: A001 - the public name is tilework.compile
     if context is not None:
         expect("context", context, Context, "give a tilework.Context, or leave it out")
     chosen = options(numerics, machine, checked, memory_limit)
-    (context if context is not None else default_context()).prepare()
+    # whatever is compiled later for other sizes belongs to it too, in whatever thread that is
+    owner = context if context is not None else default_context()
+    owner.prepare()
     with no_collections():
         if _is_onnx(model):
             compiler = cast("ModelCompiler", find_variant("tilework.frontends.onnx", "kept", "compile_kept"))
-            return compiler(_kept(model), _checked_shapes(shapes), chosen, context)
+            return compiler(_kept(model), _checked_shapes(shapes), chosen, owner)
         # here: a model that was compiled before needs no stage of compiling
         from tilework.compiler.compile import compile_graph
 
-        return compile_graph(load_graph(model, shapes), chosen, context)
+        return compile_graph(load_graph(model, shapes), chosen, owner)
 
 
 def lower(
