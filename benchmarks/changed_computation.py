@@ -126,23 +126,29 @@ def computation(name: str, size: int) -> compute.Computation:
 
 
 def tile(machine: CpuMachine) -> tuple[int, int]:
-    """Rows and columns of a tile: its sums, the vectors kept and one more fill the registers at most."""
+    """Rows and columns of a tile: its sums, the operands' vectors and some that a body computes fit into registers."""
     lanes = machine.lanes(32)
-    return (8, 2 * lanes) if machine.vector_registers >= 32 else (6, 2 * lanes)
+    return (8, 2 * lanes) if machine.vector_registers >= 32 else (5, 2 * lanes)
 
 
 def product_schedule(schedule: Schedule, rows: int, columns: int, lanes: int) -> Schedule:
-    """The schedule of the matrix product: tiles of sums in registers, rows of tiles shared among the threads."""
+    """The schedule of the matrix product: tiles of sums in registers, over panels of b that are copied so that their
+    rows lie one after another; threads share the panels.
+    """
     return (
         schedule.split("i", rows, "i.tile", "i.row")
         .split("j", columns, "j.tile", "j.column")
         .split("j.column", lanes, "j.vector", "j.lane")
-        .reorder("i.tile", "j.tile", "k", "i.row", "j.vector", "j.lane")
+        .reorder("j.tile", "i.tile", "k", "i.row", "j.vector", "j.lane")
+        .cache_read("b", "j.tile", "panel")
+        .split("panel.1", lanes, "panel.vector", "panel.lane")
+        .unroll("panel.vector")
+        .vectorize("panel.lane")
         .unroll("i.row")
         .unroll("j.vector")
         .vectorize("j.lane")
-        .cache_write("y", "j.tile", "sums")
-        .parallel("i.tile")
+        .cache_write("y", "i.tile", "sums")
+        .parallel("j.tile")
     )
 
 
