@@ -67,11 +67,20 @@ def test_compress(axis: int | None) -> None:
         np.testing.assert_array_equal(executable(x, condition)[0], np.compress(condition, x, axis))
 
 
-def test_a_condition_that_is_too_long() -> None:
-    made = model([node("Compress", "x c", "y", axis=0)], {"x": (F, ("a",)), "c": (B, ("n",))}, ["y"])
-    with pytest.raises(RunError, match="Compress") as caught:
-        tilework.compile(made)(np.ones(2, np.float32), np.ones(3, np.bool_))
-    assert caught.value.code == 1801
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize("declared", [("a", "b"), (2, "b"), (0, 3)])
+def test_of_a_condition_that_is_too_long_the_rest_is_dropped(declared: tuple[Any, Any], checked: bool) -> None:
+    for axis, conditions in ((0, (B, ("n",))), (1, (B, (7,))), (None, (B, ("n",)))):
+        attributes = {} if axis is None else {"axis": axis}
+        made = model([node("Compress", "x c", "y", **attributes)], {"x": (F, declared), "c": conditions}, ["y"])
+        executable = tilework.compile(made, checked=checked)
+        for shape in ((2, 3), (2, 0), (0, 3), (2, 1)):
+            if any(isinstance(extent, int) and extent != e for extent, e in zip(declared, shape, strict=True)):
+                continue
+            x = integers(shape, np.float32)
+            for condition in (np.ones(7, np.bool_), np.arange(7) % 2 == 0, np.zeros(7, np.bool_)):
+                within = condition[: x.size if axis is None else shape[axis]]
+                np.testing.assert_array_equal(executable(x, condition)[0], np.compress(within, x, axis))
 
 
 def test_sizes_that_are_measured_go_on() -> None:

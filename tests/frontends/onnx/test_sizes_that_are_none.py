@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from onnx import ModelProto, parser
 
 import tilework
 from tilework.dims import Dim, dim
+from tilework.errors import RunError
 
 F32, I64 = np.float32, np.int64
 NUMBERS = (
@@ -78,3 +80,104 @@ def test_branches_of_which_none_has_elements() -> None:
     for which in (True, False):
         (found,) = executable(z=np.zeros((0, 1), I64), c=np.array(which))
         assert found.shape == (0,)
+
+
+SLICES = (
+    "int64[1] one = {1}, int64[1] two = {2}, int64[1] zero = {0}, int64[1] back = {-1}, int64[1] two_back = {-2}, "
+    "int64[1] end = {9223372036854775807}, int64[1] end32 = {2147483647}, int64[1] start = {-9223372036854775807}, "
+    "bool yes = {1}, float[1] seven = {7}, int64 first = {0}"
+)
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize(
+    ("bounds", "part"),
+    [
+        ("one, end", slice(1, None)),
+        ("one, end32", slice(1, None)),
+        ("two, end", slice(2, None)),
+        ("zero, back", slice(0, -1)),
+        ("zero, two_back", slice(0, -2)),
+        ("back, end", slice(-1, None)),
+        ("two_back, back", slice(-2, -1)),
+        ("one, back", slice(1, -1)),
+        ("one, end, zero, two", slice(1, None, 2)),
+        ("back, start, zero, two_back", slice(None, None, -2)),
+    ],
+)
+def test_slices_of_what_data_chose(bounds: str, part: slice, checked: bool) -> None:
+    """Also where it has no elements."""
+    given = bounds if bounds.count(",") > 1 else f"{bounds}, zero"
+    proto = parsed("float[n] x, bool[n] m", "float[?] z", f"a = Compress(x, m) z = Slice(a, {given})", SLICES)
+    executable = tilework.compile(proto, checked=checked)
+    for length in (3, 1, 0, 8):
+        x = np.arange(length, dtype=F32)
+        for mask in masks(length):
+            np.testing.assert_array_equal(executable(x=x, m=mask)[0], x[mask][part])
+
+
+def test_neighbours_of_what_data_chose() -> None:
+    for one, other in (("one, end", "zero, back"), ("two, end", "zero, two_back")):
+        nodes = f"a = Compress(x, m) b = Slice(a, {one}, zero) c = Slice(a, {other}, zero) z = Sub(b, c)"
+        proto = parsed("float[n] x, bool[n] m", "float[?] z", nodes, SLICES)
+        executable = tilework.compile(proto)
+        for length in (9, 3, 1, 0):
+            x = np.arange(length, dtype=F32) ** 2
+            for mask in masks(length):
+                chosen, apart = x[mask], 1 if one.startswith("one") else 2
+                wanted = chosen[apart:] - chosen[: max(0, len(chosen) - apart)]
+                np.testing.assert_array_equal(executable(x=x, m=mask)[0], wanted)
+
+
+@pytest.mark.parametrize("checked", [False, True])
+@pytest.mark.parametrize(("bounds", "first"), [("one, end", True), ("zero, back", False)])
+def test_state_that_a_loop_shortens_to_nothing(bounds: str, first: bool, checked: bool) -> None:
+    loop = (
+        "z = Loop(k, yes, x)<body = b (int64 i, bool c, float[?] s) => (bool t, float[?] u) "
+        f"{{ t = Identity(c) u = Slice(s, {bounds}, zero) }}>"
+    )
+    executable = tilework.compile(parsed("float[n] x, int64 k", "float[?] z", loop, SLICES), checked=checked)
+    for length in (3, 0, 1):
+        x = np.arange(length, dtype=F32)
+        for count in (0, 1, 3, 5):
+            left = max(0, length - count)
+            (found,) = executable(x=x, k=np.array(count))
+            np.testing.assert_array_equal(found, x[length - left :] if first else x[:left])
+
+
+NEEDS: list[tuple[str, str, int, Callable[[Any], Any]]] = [
+    ("float[1] u", "u = Gather(a, zero)", 1, lambda chosen: chosen[:1]),
+    ("float[1] u", "f = Gather(a, first) u = Unsqueeze(f, zero)", 1, lambda chosen: chosen[:1]),
+    ("float[1] u", "f = GatherND(a, zero) u = Unsqueeze(f, zero)", 1, lambda chosen: chosen[:1]),
+    ("float[?] u", "w = Unsqueeze(a, both) p = MaxPool<kernel_shape = [3]>(w) u = Squeeze(p, both)", 3,
+     lambda chosen: np.maximum(np.maximum(chosen[:-2], chosen[1:-1]), chosen[2:])),
+    ("float[?] u", "w = Unsqueeze(a, both) p = Conv(w, k) u = Squeeze(p, both)", 3,
+     lambda chosen: chosen[:-2] + 2 * chosen[1:-1] + 3 * chosen[2:]),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("result", "nodes", "least", "wanted"), NEEDS)
+def test_what_needs_elements_in_a_branch_that_runs_only_with_them(
+    result: str, nodes: str, least: int, wanted: Callable[[Any], Any]
+) -> None:
+    """Where a size is measured it is not known whether what needs elements runs; where it does, it says so."""
+    numbers = f"{SLICES}, int64[2] both = {{0, 1}}, float[1, 1, 3] k = {{1, 2, 3}}, int64[1] few = {{{least - 1}}}"
+    guarded = (
+        "a = Compress(x, m) s = Shape(a) g = Greater(s, few) q = Squeeze(g) "
+        f"z = If(q)<then_branch = t () => ({result}) {{ {nodes} }}, "
+        "else_branch = e () => (float[1] v) { v = Identity(seven) }>"
+    )
+    executable = tilework.compile(parsed("float[n] x, bool[n] m", "float[?] z", guarded, numbers))
+    bare = tilework.compile(parsed("float[n] x, bool[n] m", "float[?] u", f"a = Compress(x, m) {nodes}", numbers))
+    for length in (6, 4, 2, 1, 0):
+        x = np.arange(length, dtype=F32) ** 2
+        for mask in masks(length):
+            chosen = x[mask]
+            enough = len(chosen) >= least
+            held = wanted(chosen) if enough else np.array([7], F32)
+            np.testing.assert_array_equal(executable(x=x, m=mask)[0], held)
+            if enough:
+                np.testing.assert_array_equal(bare(x=x, m=mask)[0], held)
+            elif len(chosen) < least - 1 or least == 1:  # pooling takes a window of which one element is missing
+                with pytest.raises(RunError, match=r"180[13]"):
+                    bare(x=x, m=mask)

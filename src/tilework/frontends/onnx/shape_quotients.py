@@ -81,7 +81,7 @@ def quotients_of(operand: Operand) -> Quotients | None:
 
 def whole(symbols: SymbolTable, over: Dim, under: Dim, up: bool = False) -> Dim | None:
     """The quotient rounded down or up; a divisor that may be 0 is taken to be positive. None where it never is."""
-    if not symbols.require_at_least(under, 1):
+    if not symbols.require_at_least(under, 1, measured=True):
         return None
     return symbols.simplify(over.ceildiv(under) if up else over // under)
 

@@ -151,20 +151,28 @@ class SymbolTable:
         return True if low >= least else False if high < least else None
 
     def may_assume_near(self, extent: Dim, distance: int) -> bool:
-        """Whether a slice may take an extent, which is not known to be, to be at least this many elements."""
-        return self.decide_at_least(extent, distance) is None and self.near.is_near(distance)
+        """Whether a slice may take a free extent, which is not known to be, to be at least this many elements."""
+        if self.decide_at_least(extent, distance) is not None or any(map(self.is_measured, extent.names())):
+            return False
+        return self.near.is_near(distance)
 
-    def require_at_least(self, value: Dim, least: int) -> bool:
-        """Tighten a symbol so that value >= least always holds; False where it never does or no one bound says so."""
+    def require_at_least(self, value: Dim, least: int, *, measured: bool = False) -> bool:
+        """Tighten a symbol so that value >= least always holds; False where it never does or no one bound says so.
+
+        Measured symbols get no lower bounds unless `measured`: where a size is measured it is not known whether what
+        needs the bound runs at all (in a branch, or after other trips of a loop), so that is checked there.
+        """
         decided = self.decide_at_least(value, least)
         if decided is not None:
             return decided
         if len(value.terms) != 1:
-            return self._require_growing(value, least)
+            return self._require_growing(value, least, measured)
         (monomial, factor), rest = value.terms[0], least - value.constant
         if len(monomial) != 1 or not isinstance(monomial[0], str) or monomial[0] not in self._symbols:
-            return self._require_growing(value, least)
+            return self._require_growing(value, least, measured)
         old = self._symbols[monomial[0]]
+        if factor > 0 and old.measured and not measured:
+            return False
         if factor > 0:
             self._set(replace(old, lower=max(old.lower, -(-rest // factor))))
         else:
@@ -173,10 +181,10 @@ class SymbolTable:
             self._set(replace(old, upper=upper))
         return True
 
-    def _require_growing(self, value: Dim, least: int) -> bool:
+    def _require_growing(self, value: Dim, least: int, measured: bool) -> bool:
         """As `require_at_least`, for a value of one symbol that never falls as the symbol grows (quotients of it)."""
         (name, *more) = value.names() or {""}
-        if more or name not in self._symbols or not _grows(value):
+        if more or name not in self._symbols or not _grows(value) or (self.is_measured(name) and not measured):
             return False
         old = self._symbols[name]
         low, high = old.lower, LARGEST if old.upper is None else old.upper

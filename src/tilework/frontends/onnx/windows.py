@@ -6,6 +6,7 @@ from tilework.dims import Dim, dim, maximum, minimum
 from tilework.fast_dataclass import dataclass
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode
+from tilework.graph.graph import Value
 
 Pads = tuple[tuple[Dim, Dim], ...]
 
@@ -23,6 +24,8 @@ class Window:
     """Low and high, as the model asks for it."""
     extension: tuple[Dim, ...]
     """What rounding the output up adds to the high side (0 unless `ceil_mode`)."""
+    unsure: tuple[Dim, ...] = ()
+    """What is to be checked (>= 0) so that the window fits where data decide the extents; see `fitting`."""
 
     @property
     def padded(self) -> Pads:
@@ -49,9 +52,9 @@ def read_window(
 ) -> Window:
     """The window of a convolution or pooling over an input with these spatial extents.
 
-    A symbolic extent gets the lower bound that the window needs. `overhanging`: where an input is smaller than the
-    window by less than a stride there is one window, of what there is, and by less than two there is none: ONNX Runtime
-    rounds towards zero there.
+    A free extent gets the lower bound that the window needs, a measured one is `unsure`. `overhanging`: where an input
+    is smaller than the window by less than a stride there is one window, of what there is, and by less than two there
+    is none: ONNX Runtime rounds towards zero there.
 
     Raises `NodeFault` 1108, 1119, 1123.
     """
@@ -68,6 +71,7 @@ def read_window(
     else:
         padding = [(dim(low), dim(high)) for low, high in spatial_pads(node, rank)]
     extension: list[Dim] = []
+    unsure: list[Dim] = []
     for axis, extent in enumerate(spatial):
         low, high = padding[axis]
         room = node.symbols.simplify(extent + low + high - reach[axis])
@@ -88,7 +92,14 @@ def read_window(
             extension.append(node.symbols.simplify(minimum(maximum(0, -room), strides[axis] - 1)))
         else:
             extension.append(dim(0))
-    return Window(size, strides, dilations, tuple(padding), tuple(extension))
+        if not fits and any(map(node.symbols.is_measured, room.names())):
+            unsure.append(room + extension[-1] + strides[axis] if overhanging else room)
+    return Window(size, strides, dilations, tuple(padding), tuple(extension), tuple(unsure))
+
+
+def fitting(node: OnnxNode, value: Value, window: Window) -> Value:
+    """The input of a window, after a check that it fits into it where data decide that."""
+    return node.emit.assumed(value, value.tensor.shape, window.unsure)
 
 
 def _same(node: OnnxNode, extent: Dim, stride: int, span: int, upper: bool, *, cuts: bool) -> tuple[Dim, Dim]:

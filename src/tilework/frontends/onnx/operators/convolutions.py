@@ -8,7 +8,7 @@ from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, fixed_extent
 from tilework.frontends.onnx.operators.normalizations import per_channel
 from tilework.frontends.onnx.unify import equal
-from tilework.frontends.onnx.windows import Pads, read_window, spatial_pads
+from tilework.frontends.onnx.windows import Pads, fitting, read_window, spatial_pads
 from tilework.graph.graph import Value
 
 
@@ -78,7 +78,7 @@ def convolved(node: OnnxNode, value: Value, weight: Value, fill: Value | None = 
     value, weight = _matched(node, value, weight, 1, max(node.integer("group", 1), 1))
     groups = _groups(node, value.tensor.shape[1], weight)
     window = read_window(node, value.tensor.shape[2:], size)
-    padding = window.padding
+    value, padding = fitting(node, value, window), window.padding
     if fill is not None and window.is_padded:
         low, high = ([dim(0), dim(0), *(pair[side] for pair in padding)] for side in (0, 1))
         value = node.emit.pad(value, fill, low, high)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilework import dtypes
-from tilework.dims import Dim, product
+from tilework.dims import Dim, minimum, product
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
@@ -39,7 +39,10 @@ def coordinates(emit: Emitter, positions: Value, shape: tuple[Dim, ...]) -> list
 
 
 def _compress(node: OnnxNode) -> Value:
-    """The slices along an axis (of all elements, without one) whose condition is true; a short condition ends early."""
+    """The slices along an axis (of all elements, without one) whose condition is true.
+
+    A short condition ends early, and what is left over of a long one is dropped.
+    """
     emit, value, condition = node.emit, node.value(0), node.value(1)
     if condition.tensor.rank != 1 or condition.tensor.dtype != dtypes.boolean:
         raise NodeFault(1119, f"the condition is {condition.type}, it must be a vector of booleans")
@@ -47,7 +50,8 @@ def _compress(node: OnnxNode) -> Value:
         axis = node.axis(node.integer("axis"), value.tensor.rank)
     else:
         value, axis = emit.reshape(value, (value.tensor.size,)), 0
-    positions = marked_positions(emit, condition, "chosen")
+    used = node.symbols.simplify(minimum(condition.tensor.shape[0], value.tensor.shape[axis]))
+    positions = marked_positions(emit, emit.slice_axis(condition, 0, 0, used), "chosen")
     return emit.apply("take", value, positions, dimension=axis)
 
 

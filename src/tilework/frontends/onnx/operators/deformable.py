@@ -11,7 +11,7 @@ from tilework.frontends.onnx.node import OnnxNode, element, fixed_extent
 from tilework.frontends.onnx.operators.normalizations import per_channel
 from tilework.frontends.onnx.sampling import Neighbour, between, channels_first, counted, sampled
 from tilework.frontends.onnx.unify import require_divisible, require_equal
-from tilework.frontends.onnx.windows import read_window
+from tilework.frontends.onnx.windows import fitting, read_window
 from tilework.graph.graph import Value
 
 
@@ -33,6 +33,7 @@ def _deform_conv(node: OnnxNode) -> Value:
     require_equal(node.symbols, channels, weight.tensor.shape[1] * groups, "channels of input and weights")
     each = require_divisible(channels, parts, "the number of channels")
     window = read_window(node, value.tensor.shape[2:], size)
+    value = fitting(node, value, window)
     found = [
         node.symbols.simplify((extent + low + high - (k - 1) * d - 1) // s + 1)
         for extent, (low, high), k, d, s in zip(

@@ -11,7 +11,7 @@ from tilework.dims import Dim, dim, maximum
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element
-from tilework.frontends.onnx.windows import Pads, Window, read_window
+from tilework.frontends.onnx.windows import Pads, Window, fitting, read_window
 from tilework.graph.graph import Value
 
 
@@ -22,7 +22,8 @@ def _read(node: OnnxNode) -> tuple[Value, Window]:
         raise NodeFault(1119, f"the input {value.type} has no spatial dimension")
     if not node.given("kernel_shape"):
         raise NodeFault(1108, "attribute 'kernel_shape' is missing")
-    return value, read_window(node, value.tensor.shape[2:], node.positives("kernel_shape", rank), overhanging=True)
+    window = read_window(node, value.tensor.shape[2:], node.positives("kernel_shape", rank), overhanging=True)
+    return fitting(node, value, window), window
 
 
 def _slide(node: OnnxNode, value: Value, window: Window, reducer: str, padding: Pads) -> Value:

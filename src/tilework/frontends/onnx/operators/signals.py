@@ -137,7 +137,9 @@ def _stft(node: OnnxNode) -> Value:
         raise NodeFault(1119, f"frames of {length} elements, one every {step}")
     if window is not None:
         emit.equal_shapes(window.tensor.shape, (length,))
-    node.symbols.require_at_least(extent - length, 0)
+    fits = node.symbols.require_at_least(extent - length, 0)
+    if not fits and any(map(node.symbols.is_measured, (extent - length).names())):
+        signal = _each(signal, lambda part: emit.assumed(part, part.tensor.shape, (extent - length,)))
     if node.symbols.decide_at_least(extent - length, 0) is False:
         raise NodeFault(1119, f"frames of {length} elements in a signal of {extent}")
     count = (extent - length) // step + 1

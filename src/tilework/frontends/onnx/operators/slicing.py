@@ -13,6 +13,8 @@ from tilework.graph.graph import Value
 
 TO_THE_END = 10**9
 """Ends from here on mean the end: no extent is as large, and a symbol bounded by one keeps that as a rule."""
+MORE_THAN_MEMORY = 2**48
+"""Elements of which no memory holds as many, whatever a bound says."""
 
 
 def _slice(node: OnnxNode) -> Value:
@@ -87,17 +89,20 @@ def _from_front(node: OnnxNode, position: Dim, extent: Dim) -> Dim:
 def _clamped(node: OnnxNode, position: Dim, extent: Dim, is_start: bool) -> Dim:
     """A start or end of a forward slice, brought into 0..extent.
 
-    A symbolic extent is bounded so that the position needs no clamping, where it is near an end (all but the first;
+    A free extent is bounded so that the position needs no clamping, where it is near an end (all but the first;
     see `NearPositions`) or stands for the end: the expressions stay linear, so that shifted slices have equal shapes,
-    and a call outside the bound is refused with a message.
+    and a call outside the bound is refused with a message. Of a measured extent k: and :-k have equal shapes too, both
+    as long as what lies beyond the first k elements.
     """
     symbols = node.symbols
     found = _from_front(node, position, extent)
     if position.is_constant and not extent.is_constant:
         place = position.constant
-        if place >= TO_THE_END:
-            symbols.require_at_least(position - extent, 0)
-        elif (place < 0 or (is_start and place > 0)) and symbols.may_assume_near(extent, abs(place)):
+        if place >= TO_THE_END and (symbols.require_at_least(position - extent, 0) or place >= MORE_THAN_MEMORY):
+            return extent
+        if is_start and 0 < place < TO_THE_END and any(map(symbols.is_measured, extent.names())):
+            return symbols.simplify(extent - maximum(0, extent - place))
+        if (place < 0 or (is_start and 0 < place < TO_THE_END)) and symbols.may_assume_near(extent, abs(place)):
             symbols.require_at_least(extent, abs(place))
     return symbols.simplify(maximum(0, minimum(found, extent)))
 

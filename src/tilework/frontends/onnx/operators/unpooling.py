@@ -29,15 +29,19 @@ def _col2im(node: OnnxNode) -> Value:
     batch, rows, columns = value.tensor.shape
     channels = require_divisible(rows, math.prod(block), "the rows of the columns")
     counts: list[Dim] = []
+    unsure: list[Dim] = []
     for axis in range(rank):
         low, high = pads[axis]
         room = image[axis] + low + high - (block[axis] - 1) * dilations[axis] - 1
-        if not node.symbols.require_at_least(room, 0) and room.is_constant:
+        fits = node.symbols.require_at_least(room, 0)
+        if not fits and any(map(node.symbols.is_measured, room.names())):
+            unsure.append(room)
+        elif not fits and room.is_constant:
             raise NodeFault(1119, f"a block that spans {image[axis] + low + high - room} is larger than the image")
         counts.append(node.symbols.simplify(room // strides[axis] + 1))
     equal(node.symbols, columns, product(counts), "the number of columns and of the block's positions")
     # [N, C, *block, *positions]: what is not known to be equal is assumed
-    held = emit.reshape(emit.assumed(value, (batch, rows, product(counts))), (batch, channels, *block, *counts))
+    held = emit.reshape(emit.assumed(value, (batch, rows, product(counts)), unsure), (batch, channels, *block, *counts))
     for axis in range(rank):
         shape = held.tensor.shape  # [N, C, block from this axis on, image so far, positions from this axis on]
         place = 2 + rank
