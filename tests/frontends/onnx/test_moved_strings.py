@@ -10,7 +10,7 @@ import pytest
 
 import tilework
 from tests.frontends.onnx.models import codes_of
-from tilework.errors import CallError, RunError
+from tilework.errors import CallError, FrontendError, RunError
 
 HEAD = '<ir_version: 10, opset_import: ["": 21, "ai.onnx.ml": 4]>\n'
 HELD = (
@@ -174,6 +174,31 @@ def test_branches_return_what_is_made_of_strings_around_them() -> None:
 def test_what_a_branch_makes_of_strings_from_outside_is_refused() -> None:
     proto = chosen('<string[1] k = {"k"}> { a = Concat<axis=0>(x, k) }', "{ b = Identity(x) }", ", string[n] x")
     assert codes_of(proto) == {1115}
+    with pytest.raises(FrontendError, match=r"returns 'a' .*made in it of strings"):
+        tilework.compile(proto)
+
+
+def test_branches_return_strings_of_two_sizes() -> None:
+    """Sizes that are taken to be equal where they may be; a call with others has code of its own."""
+    executable = tilework.compile(chosen("{ a = Identity(x) }", "{ b = Identity(w) }", ", string[n] x, string[m] w"))
+    for x, w in ((["q", "r"], ["s", "t"]), (["q", "r"], ["s"]), (["q"], ["r", "s", "t"]), ([], ["r"]), (["q"], [])):
+        found = [executable(np.array(p), np.array(x, object), np.array(w, object))[0].tolist() for p in (True, False)]
+        assert found == [x, w]
+
+
+@pytest.mark.parametrize("how", ["state", "row"])
+def test_strings_that_a_loop_would_carry_are_refused_by_their_names(how: str) -> None:
+    node = "y = Loop(n, t, x)<body: graph = b (int64 i, bool c, string[?] s) => (bool d, string[?] r) "
+    body = "{ d = Identity(c) r = Identity(s) }>"
+    if how == "row":
+        node = "y = Scan<num_scan_inputs = 1, body: graph = b (string s) => (string r) "
+        body = "{ r = Identity(s) }>(x)"
+    proto = onnx.parser.parse_model(
+        f"{HEAD} g (string[k] x, int64 n) => (string[?] y) <bool t = {{1}}> {{ {node} {body} }}"
+    )
+    with pytest.raises(FrontendError, match=r"input . of the (Loop|Scan), 'x', is string") as refused:
+        tilework.compile(proto)
+    assert refused.value.code == 1115
 
 
 def test_rows_of_a_loop_are_strings() -> None:

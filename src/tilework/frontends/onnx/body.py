@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from enum import Enum
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from tilework.frontends.onnx.emitter import Emitter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.finished import finished
 from tilework.frontends.onnx.functions import Body, body_of, model_functions
-from tilework.frontends.onnx.moved_strings import ReturnedStrings, moved, moves_strings
+from tilework.frontends.onnx.moved_strings import ReturnedStrings, moved, moves_strings, refuse_given_strings
 from tilework.frontends.onnx.node import OnnxNode, Result
 from tilework.frontends.onnx.operand import Operand, from_array, from_value
 from tilework.frontends.onnx.outputs import output_faults
@@ -100,7 +100,7 @@ class BodyImporter:
                 scope[declared.name] = from_value(declared.name, value)
             else:
                 scope[declared.name] = from_array(declared.name, known)
-        self._constants(proto, scope)
+        self._constants(proto, scope, self._model.overridden)
         if draws_without_seed(self._model.proto):
             add_fresh_key(self._emitter)
         self._run(proto.node, scope, opsets(self._model.proto))
@@ -118,9 +118,9 @@ class BodyImporter:
         graph, self.structures = finished(self._emitter, outputs)
         return graph
 
-    def _constants(self, proto: GraphProto, scope: Scope) -> None:
+    def _constants(self, proto: GraphProto, scope: Scope, overridden: Collection[str] = ()) -> None:
         for tensor in proto.initializer:
-            if tensor.name in self._model.overridden:
+            if tensor.name in overridden:
                 continue
             try:
                 if tensor.data_type == STRING_ELEMENTS:
@@ -308,6 +308,8 @@ class BodyImporter:
             return None
         if node.operator == "Loop" and not all(operand is None or isinstance(operand, Operand) for operand in held):
             return self._on_sequences(node, held, scope, versions)
+        if node.operator != "If":
+            refuse_given_strings(node)
         kinds: list[list[Structure]] = []
         texts, pool = set[int](), ReturnedStrings()
 
@@ -326,7 +328,7 @@ class BodyImporter:
             for place, one in enumerate(found):
                 if isinstance(one, Operand) and one.words is not None:
                     texts.add(place - (node.operator == "Loop"))  # its body returns its condition first
-                    found[place] = pool.placed(emitter, one)
+                    found[place] = pool.placed(emitter, one, graph.name)
             kinds.append([structure(one) for one in found])
             if node.operator == "If" and len(kinds[0]) == len(found) and kinds[0] != kinds[-1]:
                 listed = " and ".join(", ".join(map(str, kind)) for kind in kinds)

@@ -15,7 +15,7 @@ from tilework.compiler.options import CompileOptions
 from tilework.errors import FrontendError
 from tilework.frontends.onnx.black_boxes import FUNCTIONS
 from tilework.frontends.onnx.importer import Check, import_model, input_types
-from tilework.frontends.onnx.signature import overridable_initialisers
+from tilework.frontends.onnx.signature import FreeDim, declared_inputs, overridable_initialisers
 from tilework.frontends.onnx.source import LoadedModel, Source, load
 from tilework.graph.graph import Array
 from tilework.graph.types import TensorType
@@ -129,9 +129,8 @@ def compile_exactly(
 
 def _leaves_extents_free(model: LoadedModel, shapes: Mapping[str, Sequence[int]]) -> bool:
     """Whether a call may have other extents: the graph may have taken one that is free to be a number."""
-    for name, kind in input_types(model):
-        if isinstance(kind, TensorType):
-            fixed = shapes.get(name, (-1,) * kind.rank)
-            if any(not own.is_constant and given == -1 for own, given in zip(kind.shape, fixed, strict=True)):
-                return True
+    for declared in declared_inputs(model.proto, model.overridden)[0]:  # strings too
+        fixed = shapes.get(declared.name, (-1,) * len(declared.shape))
+        if any(isinstance(own, FreeDim) and given == -1 for own, given in zip(declared.shape, fixed, strict=True)):
+            return True
     return False

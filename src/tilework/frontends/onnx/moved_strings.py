@@ -76,6 +76,18 @@ def _unique(node: OnnxNode, convert: Convert) -> list[Held | None]:
     return found
 
 
+def refuse_given_strings(node: OnnxNode) -> None:
+    """Raise `NodeFault` 1115 for a loop with strings as state, or that takes them apart row by row."""
+    for place, given in enumerate(node.operands):
+        if given is not None and given.opaque:
+            raise NodeFault(
+                1115,
+                f"input {place} of the {node.operator}, {given.name!r}, is {given}: strings are no state of a loop and "
+                "are not scanned; read them in the body by their name from around it, or pass numbers (indices of the "
+                "strings) through the loop and gather the strings behind it",
+            )
+
+
 class _Pool:
     """The strings that one node moves."""
 
@@ -123,12 +135,18 @@ class ReturnedStrings:
         self._size = dim(0)
         self._words: list[str] = []
 
-    def placed(self, emit: Emitter, operand: Operand) -> Operand:
-        """Strings that a subgraph returns, as places."""
+    def placed(self, emit: Emitter, operand: Operand, graph: str) -> Operand:
+        """Strings that a subgraph of this name returns, as places. Raises `NodeFault` 1115 for those that it makes of
+        strings from outside: no box runs in it.
+        """
         if is_outside(operand):
             if operand.value is not None and emit.builder.defines(operand.value):
-                text = f"it returns {operand} made in it of strings from outside, which is not supported"
-                raise NodeFault(1115, text)
+                raise NodeFault(
+                    1115,
+                    f"its subgraph {graph!r} returns {operand.name!r} ({operand}), made in it of strings from "
+                    "outside; subgraphs only return such strings as they are: make it around the node, or pass numbers "
+                    "(indices of the strings) through the node and gather the strings behind it",
+                )
             if id(operand) not in self._sources:
                 self._sources[id(operand)] = (operand, self._size)
                 self._size = self._size + product(operand.shape)
