@@ -68,6 +68,15 @@ def numerics(command: Command) -> Command:
     )(command)  # fmt: skip
 
 
+def reports(command: Command) -> Command:
+    """`--report OUT.html` and `--trace OUT.json`."""
+    path = click.Path(path_type=Path)
+    page = "Write a page: roofline, time by region, memory, schedules, compile time."
+    events = "Write the calls, step by step, as a trace for Perfetto (ui.perfetto.dev)."
+    command = click.option("--trace", type=path, default=None, metavar="OUT.json", help=events)(command)
+    return click.option("--report", type=path, default=None, metavar="OUT.html", help=page)(command)
+
+
 def as_json(command: Command) -> Command:
     """`--json`: the command's answer, or its error, as one JSON object on standard output."""
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON object, for errors too.")(command)

@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 from tilework.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
-    from tilework.cli.subject import Compiled
-    from tilework.dims import Dim
     from tilework.machine.cpu import CpuMachine
     from tilework.plan.explanation import RegionExplanation
-
-CALLS = 7
-"""Calls of which each region's median is taken, after one that warms up."""
 
 
 @dataclass(frozen=True)
@@ -57,38 +51,14 @@ def sized(
     region: RegionExplanation, sizes: Mapping[str, int], machine: CpuMachine, threads: int, seconds: float | None = None
 ) -> Sized:
     """A region at these sizes of the model's symbols. Counts of which a symbol is not among them stay unknown."""
-    from tilework.cost.roofline import assumed
+    from tilework.cost.roofline import assumed, predict_boundary
+    from tilework.runtime.profile import evaluated
 
-    flops, moved = _at(region.flops, sizes), _at(region.bytes, sizes)
+    flops, moved = evaluated(region.flops, sizes), evaluated(region.bytes, sizes)
     if flops is None or moved is None:
         return Sized(flops, moved, seconds=seconds)
-    roofline = assumed(machine, threads)
-    source = next((f"L{c.level}" for c in machine.caches if moved <= c.bytes), "memory")  # where its data can be
-    needed = {"compute": flops / roofline.peak(32), source: moved / roofline.bandwidth(source)}
-    bound = max(needed, key=lambda name: needed[name])
-    return Sized(flops, moved, bound, needed[bound], seconds)
-
-
-def region_seconds(executable: Compiled, arguments: Sequence[Any]) -> dict[str, float]:
-    """The median of what each step takes by the name of its region, over some calls, all trips of a loop together."""
-    from tilework.tuning.measure.statistics import median
-
-    executable.step_times(*arguments)
-    samples: defaultdict[str, list[float]] = defaultdict(list)
-    for _ in range(CALLS):
-        _, times = executable.step_times(*arguments)
-        together: defaultdict[str, float] = defaultdict(float)
-        for step in times:
-            together[step.name] += step.seconds
-        for name, seconds in together.items():
-            samples[name].append(seconds)
-    return {name: median(taken) for name, taken in samples.items()}
-
-
-def _at(count: Dim | None, sizes: Mapping[str, int]) -> int | None:
-    if count is None or any(name not in sizes for name in count.names()) or count.loads():
-        return None
-    return int(count.evaluate(sizes))
+    found = predict_boundary(flops, moved, machine, assumed(machine, threads))
+    return Sized(flops, moved, found.bound, found.seconds, seconds)
 
 
 def _time(seconds: float) -> str:

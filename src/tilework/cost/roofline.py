@@ -93,6 +93,14 @@ def predict(work: Work, moved: Iterable[Traffic], roofline: Roofline, bits: int 
     return Prediction(seconds, _named(bound) if seconds > 0 else "nothing", parts)
 
 
+def predict_boundary(flops: int, moved: int, machine: CpuMachine, roofline: Roofline, bits: int = 32) -> Prediction:
+    """As `predict`, where only operations and the bytes across a boundary are known: those come from the smallest cache
+    that holds them all.
+    """
+    source = next((f"L{cache.level}" for cache in machine.caches if moved <= cache.bytes), "memory")
+    return predict(Work(flops), (Traffic(source, {"boundary": moved}, {}),), roofline, bits)
+
+
 def _named(name: str) -> Bound:
     for known in ("compute", "L1", "L2", "L3", "memory"):
         if name == known:

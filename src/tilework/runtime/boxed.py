@@ -16,7 +16,7 @@ from tilework.plan.explanation import Explanation
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import BlackBox
 from tilework.runtime.context import Context, default_context
-from tilework.runtime.executable import OTHER_SIZES, Executable
+from tilework.runtime.executable import OTHER_SIZES, Executable, Stepped
 from tilework.runtime.ports import Port, StepTime, arguments_by_name
 
 
@@ -140,27 +140,30 @@ class BoxedExecutable(Executable):
                 return self._for_other_sizes(refusal, reason, given)(**given)
         return tuple(values[port.name] for port in self.outputs)
 
-    def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
-        """As `Executable.step_times`; a black box is a step with the name of its operator."""
+    def stepped(self, *arrays: Any, **named: Any) -> Stepped:
+        """As `Executable.stepped`; a black box is a step with the name of its operator."""
         try:
-            values = {**self._values, **arguments_by_name(self.inputs, arrays, named)}
+            given = arguments_by_name(self.inputs, arrays, named)
         except CallError as refusal:
             other = self._overridden(refusal, named)
             if other is None:
                 raise
-            return other.step_times(*arrays, **named)
+            return other.stepped(*arrays, **named)
+        values = {**self._values, **given}
         times: list[StepTime] = []
         for step in self._steps:
             if isinstance(step, CompiledPart):
                 try:
                     times += step.step_times(values)
                 except CallError as refusal:
-                    raise step.explained(refusal) from None
+                    other = self._for_other_sizes(refusal, step.explained(refusal), given)
+                    return other.stepped(**given)
                 continue
             start = time.perf_counter()
             step.run(values)
-            times.append(StepTime(step.box.operator, step.origin, time.perf_counter() - start))
-        return tuple(values[port.name] for port in self.outputs), tuple(times)
+            seconds = time.perf_counter() - start
+            times.append(StepTime(step.box.operator, step.origin, seconds, start, "black box"))
+        return Stepped(self, tuple(values[port.name] for port in self.outputs), tuple(times))
 
     def _for_other_sizes(self, refusal: CallError, reason: TileworkError, given: Mapping[str, Any]) -> Executable:
         if self.variants is None or refusal.code not in OTHER_SIZES:
@@ -189,6 +192,11 @@ class BoxedExecutable(Executable):
     def plans(self) -> tuple[Plan, ...]:
         """The plans of all parts, in order."""
         return tuple(part.executable.plan for part in self._parts_in_turn)
+
+    @property
+    def threads(self) -> int:
+        """Threads that the parts use."""
+        return max((part.executable.threads for part in self._parts_in_turn), default=1)
 
     @property
     def plan(self) -> Plan:

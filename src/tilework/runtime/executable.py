@@ -15,6 +15,7 @@ from tilework.codegen.cpu.frame_layout import FrameLayout, frame_layout
 from tilework.codegen.cpu.jit import LoadedCode
 from tilework.dims import Dim, total
 from tilework.errors import CallError, CodegenError, FileFormatError, OutOfMemoryError, TileworkError
+from tilework.fast_dataclass import dataclass
 from tilework.plan.explanation import Explanation, Notice
 from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
@@ -57,6 +58,15 @@ class _State:
         self.allocations = allocations
         self.arena: Block | None = None
         self.arena_size = -1
+
+
+@dataclass(frozen=True, eq=False)
+class Stepped:
+    """A call that was run step by step, by which executable, and what it returned."""
+
+    served_by: Executable
+    outputs: tuple[Any, ...]
+    times: tuple[StepTime, ...]
 
 
 class Executable(CallableModel):
@@ -251,17 +261,17 @@ class Executable(CallableModel):
         self._states.append(state)
         return tuple(results)
 
-    def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
-        """Run the model step by step: its outputs, and how long each step took."""
-        from tilework.runtime.interactive import run_steps
+    def stepped(self, *arrays: Any, **named: Any) -> Stepped:
+        """As `step_times`, and which executable served the call: this one, or one for these sizes or initialisers."""
+        from tilework.runtime.interactive import kind_of, run_steps
 
         try:
             state, bound, outputs = self._begin(arrays, named)
         except CallError as refusal:
             other = self._overridden(refusal, named)
-            if other is None:
-                raise
-            return other.step_times(*arrays, **named)
+            if other is not None:
+                return other.stepped(*arrays, **named)
+            return self._variant(refusal, arrays, named).stepped(*arrays, **named)
         frame = state.frame
         times: list[StepTime] = []
         values = self._symbol_values(frame)
@@ -271,13 +281,16 @@ class Executable(CallableModel):
         for step, run in run_steps(self._plan, self._layout, frame, values, self._step_entries, self._context, memory):
             start = time.perf_counter()
             status = run()
-            times.append(StepTime(step.name, step.origin, time.perf_counter() - start))
+            seconds = time.perf_counter() - start
+            if values:
+                values = self._symbol_values(frame)
+            times.append(StepTime(step.name, step.origin, seconds, start, kind_of(step), step.queue, values))
             if status:
                 raise self._failure(state, step)
         outputs = _completed(state, outputs, late)
         self._gate.finish(bound)
         self._states.append(state)
-        return outputs, tuple(times)
+        return Stepped(self, outputs, tuple(times))
 
     # -- what it is ----------------------------------------------------------------------------------------------------
     def save(self, path: str | os.PathLike[str]) -> None:
@@ -329,6 +342,16 @@ class Executable(CallableModel):
     def plan(self) -> Plan:
         """The plan it runs."""
         return self._plan
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans that a call runs, in order: one, unless there are black boxes between them."""
+        return (self._plan,)
+
+    @property
+    def threads(self) -> int:
+        """Threads that a call uses, the caller's own included."""
+        return self._pool.threads
 
     @property
     def copies(self) -> Mapping[tuple[str, str], int]:

@@ -16,6 +16,7 @@ from tilework.plan.steps import Allocate, Branch, Carry, Check, CopyStep, Kernel
 from tilework.runtime.context import Context
 from tilework.runtime.frame import ERROR_SLOT, FIRST_SLOT, Frame
 from tilework.runtime.measured import MeasuredMemory
+from tilework.runtime.ports import StepKind
 
 _COPIED = 1 << 24
 """Bytes copied at once: a few milliseconds, after which a signal is heard."""
@@ -38,6 +39,21 @@ def run_steps(
     runner = _Runner(plan, layout, frame, dict(symbols), entries, context, memory)
     for segment in plan.segments:
         yield from runner.steps(segment.steps)
+
+
+def kind_of(step: Step) -> StepKind:
+    """What a step is that runs by itself."""
+    match step:
+        case LibraryStep():
+            return "library"
+        case CopyStep() | Carry():
+            return "copy"
+        case Allocate():
+            return "allocation"
+        case Check():
+            return "check"
+        case _:
+            return "kernel"
 
 
 class _Runner:

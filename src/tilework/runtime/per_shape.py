@@ -14,13 +14,14 @@ from tilework.errors import CallError, FileFormatError, FrontendError, TileworkE
 from tilework.graph.types import OpaqueType, TensorType
 from tilework.runtime.callable_model import CallableModel
 from tilework.runtime.context import Context, default_context
-from tilework.runtime.executable import Executable
+from tilework.runtime.executable import Executable, Stepped
 from tilework.runtime.overriding import Overriding
-from tilework.runtime.ports import Port, StepTime, arguments_by_name
+from tilework.runtime.ports import Port, arguments_by_name
 from tilework.runtime.variants import Array, CompileFor, ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
     from tilework.plan.explanation import Explanation
+    from tilework.plan.plan import Plan
 
 
 MOST_INTEGERS, MOST_NUMBERS = 4096, 64
@@ -61,9 +62,9 @@ class PerShape(CallableModel):
         """Run the model. Raises as an `Executable`, and as `tilework.compile` for new shapes."""
         return self.executable_for(arrays, named)(*arrays, **named)
 
-    def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
-        """As `Executable.step_times`."""
-        return self.executable_for(arrays, named).step_times(*arrays, **named)
+    def stepped(self, *arrays: Any, **named: Any) -> Stepped:
+        """As `Executable.stepped`."""
+        return self.executable_for(arrays, named).stepped(*arrays, **named)
 
     def trim(self) -> None:
         """Give back the memory of states that are not in use, of what was compiled for every combination kept."""
@@ -132,6 +133,11 @@ class PerShape(CallableModel):
     def plan(self) -> Any:
         """The plan of the last call's executable."""
         return self.current.plan
+
+    @property
+    def plans(self) -> tuple[Plan, ...]:
+        """The plans of the last call's executable."""
+        return self.current.plans
 
     @property
     def copies(self) -> Mapping[tuple[str, str], int]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
 from tilework.errors import CallError
-from tilework.fast_dataclass import dataclass
+from tilework.fast_dataclass import dataclass, field
 from tilework.graph.types import OpaqueType, TensorType
 
 
@@ -36,13 +36,25 @@ class CoreResult:
     shape: tuple[int, ...]
 
 
+StepKind: TypeAlias = Literal["kernel", "library", "copy", "allocation", "check", "black box"]
+"""What a step that runs is."""
+
+
 @dataclass(frozen=True)
 class StepTime:
-    """How long one step took, in seconds."""
+    """How long one step took, in seconds.
+
+    `origin` is the user's own name for it. `start` is when it began, on the clock of `time.perf_counter`; `sizes` are
+    what the symbols of the plan were worth then.
+    """
 
     name: str
     origin: str
     seconds: float
+    start: float = 0.0
+    kind: StepKind = "kernel"
+    queue: str = "main"
+    sizes: Mapping[str, int] = field(default_factory=dict[str, int], compare=False)
 
 
 def arguments_by_name(inputs: Sequence[Port], arrays: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilework.cli import options
+from tilework.cli import options, reports
 from tilework.cli.parsing import input_paths, shapes
 from tilework.cli.peers import ONNX_OPTION, chosen, end_with, file_for_peers
 from tilework.cli.progress import working
 from tilework.cli.sizes import in_words
-from tilework.cli.subject import arguments, declared, is_package, refuse_compiling_options
+from tilework.cli.subject import arguments, declared, is_package, opened, refuse_compiling_options
 from tilework.errors import UsageError
 
 if TYPE_CHECKING:
@@ -22,6 +22,8 @@ if TYPE_CHECKING:
 
     from tilework.numerics import Level
     from tilework.peers.comparison import Comparison, Ran
+    from tilework.report.page.facts import EngineTimes
+    from tilework.runtime.profile import Profile
     from tilework.tuning.measure.statistics import Interval
 
 USUAL_PEERS = "onnxruntime"
@@ -42,10 +44,12 @@ FEWEST_FOR_INTERVALS = 6
 @options.machine
 @options.numerics
 @ONNX_OPTION
+@options.reports
 @options.as_json
 def command(
     model: Path, against: str | None, rounds: int | None, inputs: tuple[str, ...], seed: int, fixed: tuple[str, ...],
-    threads: int | None, machine: str | None, numerics: Level, onnx: Path | None, as_json: bool,
+    threads: int | None, machine: str | None, numerics: Level, onnx: Path | None, report: Path | None,
+    trace: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Time MODEL (an ONNX file or a .tilework package) beside other engines, each in a process of its own.
 
@@ -56,6 +60,7 @@ def command(
     if rounds is not None and not 1 <= rounds <= MOST_ROUNDS:
         raise UsageError(1002, f"--rounds {rounds}: give 1 to {MOST_ROUNDS}", where="--rounds")
     paths, given_shapes = input_paths(inputs), shapes(fixed)
+    files = reports.wanted(report, trace)
     peers = chosen(against if against is not None else USUAL_PEERS, "--against")
     if is_package(model):
         refuse_compiling_options(model)
@@ -71,11 +76,38 @@ def command(
         arrays, random = arguments(declared(model, given_shapes, numerics, machine), paths, seed)
         task = Task(str(model), arrays, count, given_shapes, numerics, machine, is_package(model))
         found = compare_engines(task, peers, rounds=rounds, onnx=theirs, tell=tell)
+    if files.any:
+        profile = _profile(model, given_shapes, numerics, machine, count, arrays)
+        reports.write(files, profile, model, engines=[_engine_times(found, ran) for ran in found.engines])
     if as_json:
-        click.echo(json.dumps(_facts(found, task.inputs, random, count, str(model)), allow_nan=False))
+        facts = _facts(found, task.inputs, random, count, str(model))
+        click.echo(json.dumps({**facts, **files.as_json()}, allow_nan=False))
     else:
         _print(found, random, seed, count)
+        files.tell()
     end_with(found.checked, random, asked=against is not None)
+
+
+def _profile(
+    model: Path, fixed: Mapping[str, tuple[int, ...]], numerics: Level, machine: str | None, threads: int,
+    arrays: Mapping[str, Any],
+) -> Profile:  # fmt: skip
+    """Our own calls step by step, in this process: the one that was timed is gone."""
+    from tilework.runtime.context import Context, ContextOptions
+
+    with working(f"profiling {model}"), Context(ContextOptions(threads=threads)) as context:
+        return opened(model, fixed, numerics, machine, None, context).profile(*arrays.values())
+
+
+def _engine_times(found: Comparison, ran: Ran) -> EngineTimes:
+    from tilework.report.page.facts import EngineTimes
+
+    call, facts = ran.interval, ran.facts
+    ratio = _interval(found.ratio(ran)) if ran is not found.ours else ""
+    return EngineTimes(
+        ran.name, facts.version, call.low, call.middle, call.high, ratio, facts.open_seconds, facts.first_seconds,
+        ran.peak_bytes,
+    )  # fmt: skip
 
 
 def _print(found: Comparison, random: Sequence[str], seed: int, threads: int) -> None:

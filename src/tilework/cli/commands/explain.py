@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from tilework.cli import options
+from tilework.cli import options, reports
 from tilework.cli.parsing import input_paths, shapes, sizes_of
 from tilework.cli.progress import working
 from tilework.cli.subject import arguments, import_for, is_package, opened, refuse_compiling_options, takes_of
 from tilework.errors import UsageError
-from tilework.fast_dataclass import dataclass, field
+from tilework.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from tilework.cli.regions import Sized
     from tilework.numerics import Level
     from tilework.plan.explanation import Explanation
+    from tilework.plan.plan import Plan
+    from tilework.report.page.facts import Subject
+    from tilework.runtime.profile import Profile
 
 
 @dataclass(frozen=True)
@@ -31,8 +35,15 @@ class Told:
     sizes: Mapping[str, int]
     threads: int
     loops: Sequence[str] | None = None
-    seconds: Mapping[str, float] = field(default_factory=dict[str, float])
+    plans: Sequence[Plan] = ()
+    profile: Profile | None = None
     random: Sequence[str] = ()
+
+    @cached_property
+    def seconds(self) -> Mapping[str, float]:
+        """What each region took, by name."""
+        steps = self.profile.steps if self.profile is not None else ()
+        return {step.name: step.seconds for step in steps if step.kind in ("kernel", "library")}
 
 
 @click.command("explain")
@@ -44,16 +55,18 @@ class Told:
 @options.threads
 @options.machine
 @options.numerics
+@options.reports
 @options.as_json
 def command(
     model: Path, region: int | None, timed: bool, inputs: tuple[str, ...], seed: int, fixed: tuple[str, ...],
-    threads: int | None, machine: str | None, numerics: Level, as_json: bool,
+    threads: int | None, machine: str | None, numerics: Level, report: Path | None, trace: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Show the regions of MODEL: operators, algorithm, trace, work, what bounds it, and compile time by stage."""
     options.check_seed(seed)
     paths, given = input_paths(inputs), shapes(fixed)
     if not timed:
-        options.refuse("inputs", "seed", "threads", why="nothing is run without --time")
+        options.refuse("inputs", "seed", "threads", "trace", why="nothing is run without --time")
+    files = reports.wanted(report, trace)
     if is_package(model):
         refuse_compiling_options(model)
     with working(f"{'loading' if is_package(model) else 'compiling'} {model}"):
@@ -67,10 +80,13 @@ def command(
         raise UsageError(1002, f"--region {region}: {there}", where="--region")
     chosen = range(count) if region is None else (region,)
     sized = _sized(told, chosen)
+    if files.any:
+        reports.write(files, _subject(told), model, region=region)
     if as_json:
-        click.echo(json.dumps(_facts(told, sized, in_full=region is not None)))
+        click.echo(json.dumps({**_facts(told, sized, in_full=region is not None), **files.as_json()}))
     else:
         _print(told, sized, in_full=region is not None)
+        files.tell()
 
 
 def _lowered(model: Path, given: Mapping[str, tuple[int, ...]], numerics: Level, machine: str | None) -> Told | None:
@@ -83,7 +99,7 @@ def _lowered(model: Path, given: Mapping[str, tuple[int, ...]], numerics: Level,
         return None
     done = lower(graph, numerics=numerics, machine=machine)
     loops = [program_text(kernel.program) for kernel in done.kernels]
-    return Told(done.explanation, sizes_of(done.plan, {}), 1, loops)
+    return Told(done.explanation, sizes_of(done.plan, {}), 1, loops, (done.plan,))
 
 
 def _opened(
@@ -92,18 +108,24 @@ def _opened(
 ) -> Told:  # fmt: skip
     """Of a package, of a model that is run, or of one with black boxes."""
     import_for(is_package(model))
-    from tilework.cli.regions import region_seconds
     from tilework.runtime.context import Context, ContextOptions
 
     with Context(ContextOptions(threads=threads)) as context:
         executable = opened(model, given, numerics, machine, None, context)
-        takes, arrays, random = takes_of(executable), dict[str, Any](), list[str]()
-        seconds: Mapping[str, float] = {}
-        if timed:
-            arrays, random = arguments(takes, paths, seed)
-            seconds = region_seconds(executable, tuple(arrays.values()))
-        count = context.pool.threads if timed else 1
-        return Told(executable.explain(), sizes_of(takes, arrays), count, None, seconds, random)
+        takes = takes_of(executable)
+        if not timed:
+            return Told(executable.explain(), sizes_of(takes, {}), 1, plans=executable.plans)
+        arrays, random = arguments(takes, paths, seed)
+        profile = executable.profile(*arrays.values())
+        sizes = sizes_of(takes, arrays)
+        return Told(profile.explanation, sizes, profile.threads, None, profile.plans, profile, random)
+
+
+def _subject(told: Told) -> Profile | Subject:
+    """What a report is about."""
+    from tilework.report.page.facts import Subject
+
+    return told.profile or Subject(told.explanation, tuple(told.plans), told.sizes, told.threads)
 
 
 def _sized(told: Told, chosen: Sequence[int]) -> dict[int, Sized]:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import numpy as np
 
-from tilework.cli import options
+from tilework.cli import options, reports
 from tilework.cli.parsing import input_paths, shapes
 from tilework.cli.peers import ONNX_OPTION, chosen, end_with, file_for_peers
 from tilework.cli.progress import working
@@ -49,10 +49,12 @@ if TYPE_CHECKING:
 )  # fmt: skip
 @ONNX_OPTION
 @click.option("--save", type=click.Path(path_type=Path), default=None, metavar="OUT.npz", help="Write the outputs.")
+@options.reports
 @options.as_json
 def command(
     model: Path, inputs: tuple[str, ...], seed: int, fixed: tuple[str, ...], threads: int | None, machine: str | None,
-    numerics: Level, memory_limit: str | None, check: str | None, onnx: Path | None, save: Path | None, as_json: bool,
+    numerics: Level, memory_limit: str | None, check: str | None, onnx: Path | None, save: Path | None,
+    report: Path | None, trace: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Compile MODEL (an ONNX file), run it, and say how long that took: compiling, the first call, a second one.
 
@@ -63,6 +65,7 @@ def command(
     limit = bytes_of(memory_limit, "--memory-limit") if memory_limit is not None else None
     if save is not None:
         check_folder(save)
+    files = reports.wanted(report, trace)
     package = is_package(model)
     if package:
         refuse_compiling_options(model)
@@ -101,18 +104,23 @@ def command(
             with working(f"{name} runs {theirs}"):
                 task = Task(str(theirs), arrays, context.pool.threads, given_shapes)
                 others.append(check_outputs(name, task, named))
+        if files.any:
+            with working(f"profiling {model}"):
+                profile = executable.profile(*given)
+            reports.write(files, profile, model)
         if as_json:
-            _print_json(executable, named, random, times, others)
+            _print_json(executable, named, random, times, others, files)
         else:
             _print_text(named, random, seed, times)
             for line in (line for other in others for line in other.lines()):
                 click.echo(line)
+            files.tell()
     end_with(others, random)
 
 
 def _print_json(
     executable: Compiled, named: Mapping[str, Any], random: Sequence[str], times: Mapping[str, float],
-    others: Sequence[Checked],
+    others: Sequence[Checked], files: reports.Wanted,
 ) -> None:  # fmt: skip
     entries: dict[str, dict[str, Any]] = {}
     for output in executable.outputs:
@@ -125,7 +133,7 @@ def _print_json(
     facts: dict[str, Any] = {"machine": executable.explain().machine, "numerics": executable.explain().numerics}
     if others:
         facts["check"] = {other.name: other.as_json() for other in others}
-    click.echo(json.dumps({"outputs": entries, "random_inputs": random, **facts, **times}))
+    click.echo(json.dumps({"outputs": entries, "random_inputs": random, **facts, **times, **files.as_json()}))
 
 
 def _print_text(named: Mapping[str, Any], random: Sequence[str], seed: int, times: Mapping[str, float]) -> None:
