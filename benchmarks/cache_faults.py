@@ -37,8 +37,10 @@ def judged(told: dict[str, Any], kills: int) -> Result:
     storm, flips, full = told["storm"], told["flips"], told["full"]
     coded, uncoded = ([text for part in (storm, flips, full) for text in part[kind]] for kind in ("coded", "uncoded"))
     wrong = storm["wrong"] + flips["wrong"] + full["wrong"]
-    lived = storm["processes"] - storm["killed"] + flips["wanted"] + full["wanted"]
-    silent = lived - sum(part["right"] + part["wrong"] for part in (storm, flips, full)) - len(coded) - len(uncoded)
+    silent = storm["silent"] + sum(
+        part["wanted"] - part["right"] - part["wrong"] - len(part["coded"]) - len(part["uncoded"])
+        for part in (flips, full)
+    )
     rows = [
         ["killed", str(storm["processes"]), str(storm["killed"]), str(storm["right"]), str(storm["wrong"])],
         ["changed", str(flips["changes"]), str(len(flips["missed"])), str(flips["right"]), str(flips["wrong"])],

@@ -35,6 +35,8 @@ class Storm:
     keys: int = 0
     damaged: int = 0
     hung: int = 0
+    silent: int = 0
+    """Processes that lived and told nothing."""
 
 
 def models(folder: Path, seed: int) -> dict[str, tuple[Path, str]]:
@@ -54,16 +56,16 @@ def one_round(
     cache = folder / "cache"
     shutil.rmtree(cache, ignore_errors=True)
     journal = Journal(folder / "journal")
-    names = list(known)
+    names, before = list(known), storm.processes
     with environment(TILEWORK_CACHE="on", TILEWORK_CACHE_DIR=str(cache)):
         living = {_started(chance.choice(names), known, journal) for _ in range(processes)}
         storm.processes += processes
+        killed: set[int] = set()
         left, until = kills, time.monotonic() + ROUND_SECONDS
         while living:
             time.sleep(chance.expovariate(1 / 0.02))
             ended = _ended(living)
-            killed = sum(os.WIFSIGNALED(status) for status in ended.values())
-            storm.killed += killed
+            killed |= {child for child, status in ended.items() if os.WIFSIGNALED(status)}
             if time.monotonic() > until:
                 storm.hung += len(living)
                 left = 0
@@ -78,6 +80,9 @@ def one_round(
         for name in names:  # what the storm left behind serves everybody
             os.waitpid(_started(name, known, journal), 0)
             storm.processes += 1
+    storm.killed += len(killed)
+    told = {line.process for line in journal.lines() if line.what not in ("made", "model")}
+    storm.silent += storm.processes - before - len(killed | told)
     _added(storm, journal, cache)
 
 

@@ -52,7 +52,8 @@ def judged(storm: Storm, flips: dict[str, Any] | None = None, full: dict[str, An
 
 def test_a_sound_cache_holds(known: Mapping[str, tuple[Path, str]], tmp_path: Path) -> None:
     storm = stormed(known, tmp_path)
-    assert storm.killed + storm.right == storm.processes
+    assert storm.killed + storm.right >= storm.processes  # some are killed when they have told
+    assert storm.silent == 0
     assert storm.keys >= 12
     assert judged(storm) == []
 
