@@ -153,6 +153,27 @@ def test_columns_of_narrow_numbers_are_rounded_once(shape: tuple[int, int], dtyp
     np.testing.assert_allclose(found, exact, rtol=half_a_place * 1.01)
 
 
+@pytest.mark.parametrize("level", ["default", "strict"])
+@pytest.mark.parametrize("dtype", [dtypes.float16, dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [("M", "N"), ("A", "M", "N"), ("A", "M", 100), (3, "M", "N"), ("A", 5000, "N")])
+def test_free_columns_of_narrow_numbers_are_rounded_once(
+    shape: tuple[IntLike, ...], dtype: dtypes.DType, level: Level
+) -> None:
+    """Also where the start stands by itself, as the axis that is summed may be empty."""
+    sizes = {"A": 3, "M": 5000, "N": 100}
+    symbols = tuple(Symbol(name) for name in sizes if name in shape)
+    builder = GraphBuilder("columns", symbols)
+    x = builder.input("x", dtype, *shape)
+    graph = builder.build([builder.apply_one("reduce", x, dimensions=(len(shape) - 2,), reducer="sum")])
+    compiled = compile_graph(graph, CompileOptions(numerics=level))
+    for rows in (5000, 83, 0):
+        if rows != 5000 and "M" not in shape:
+            continue
+        given: Array = np.ones([rows if n == "M" else sizes.get(str(n)) or int(n) for n in shape], dtype.numpy)
+        (found,) = compiled(given)
+        assert set(np.asarray(found).astype(np.float64).ravel()) == {float(np.asarray(rows).astype(dtype.numpy))}
+
+
 @pytest.mark.parametrize("target", ["x86-64-v4", "aarch64"])
 @pytest.mark.parametrize(("shape", "dimensions"), [((80, 600), (0,)), ((80, 600), (1,)), ((40, 9, 33), (0, 2))])
 def test_other_machines(shape: tuple[int, ...], dimensions: tuple[int, ...], target: str) -> None:

@@ -65,8 +65,39 @@ def test_a_worker_wakes_on_another_processor(jit: Jit):
             os.sched_setaffinity(0, {caller_at})
             assert state(worker)[1] == caller_at
             assert run_on(pool) == (worker, expected)
-            until(lambda: os.sched_getaffinity(worker) == {here, other}, "the worker's whole set")
+            assert os.sched_getaffinity(worker) == {here, other}
             os.sched_setaffinity(0, before)
+    finally:
+        os.sched_setaffinity(0, before)
+        pool.close()
+
+
+def test_sets_are_as_they_were_also_of_workers_that_sleep_on(jit: Jit):
+    """Many sleep on the caller's processor, one is woken."""
+    pool = ThreadPool(jit, threads=5, spin=0)
+    before = os.sched_getaffinity(0)
+    here, other = ALLOWED[:2]
+
+    @RegionFunction
+    def body(_context: int, _chunk: int, _chunks: int) -> None:
+        time.sleep(0.002)
+
+    def threads() -> set[int]:
+        return {int(entry.name) for entry in Path("/proc/self/task").iterdir()}
+
+    known = threads()
+    try:
+        os.sched_setaffinity(0, {here})
+        pool.run(body, 0, 5)  # workers are started with their starter's set
+        workers = threads() - known
+        assert len(workers) == 4
+        until(lambda: all(state(worker) == ("S", here) for worker in workers), "workers asleep")
+        for allowed in ({here, other}, {other}):
+            for worker in workers:
+                os.sched_setaffinity(worker, allowed)
+            for _ in range(10):
+                pool.run(body, 0, 2)
+            assert all(os.sched_getaffinity(worker) == allowed for worker in workers)
     finally:
         os.sched_setaffinity(0, before)
         pool.close()

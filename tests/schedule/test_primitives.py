@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from tilework.loops.interpret import interpret
 from tilework.loops.parse import parse_program
 from tilework.loops.program import Loop, LoopProgram, statements, walk
 from tilework.loops.text import program_text
+from tilework.loops.verify import verify
 from tilework.numerics import numerics
 from tilework.schedule.primitives.transform_layout import argument_layouts
 from tilework.schedule.schedule import Schedule
@@ -298,3 +301,26 @@ def test_random_cache_writes_keep_values(seed: int) -> None:
     except ScheduleError:
         return
     same_values(program, schedule.program, seed)
+
+
+def test_partition_of_a_loop_whose_inner_extent_depends_on_it() -> None:
+    """No cut names the loop that it cuts."""
+    program = parse_program("""
+program p
+  read x: float32[6]
+  write out: float32[6]
+
+  global n8: float32[1]
+  serial z < 6
+    i: out[z] = 0.0
+  serial a < 6
+    serial l < min(-a + 6, 2)
+      n: n8[0] = x[a + l]  where -a - l + 5 >= 0
+      out: out[a] += n8[0]  over l
+""")
+    schedule = Schedule(program)
+    after = schedule
+    with contextlib.suppress(ScheduleError):
+        after = schedule.partition("a", 2000)
+    verify(after.program)
+    same_values(program, after.program, 1)

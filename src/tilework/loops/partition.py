@@ -250,7 +250,7 @@ class _Partition:
         cut = maximum(minimum(*least), 0).simplify(bounds)
         # A guard that came to name a reduction variable would no longer hold back the start.
         reduced = {v for n in walk(loop.body) if isinstance(n, Compute) and n.init is not None for v in n.reduction}
-        if weight(cut) > _HEAVIEST or cut.names() & reduced:
+        if weight(cut) > _HEAVIEST or cut.names() & (reduced | {loop.variable}):
             return None
         if cut in (dim(0), loop.extent) or not self._afford(loop, 3):
             return None

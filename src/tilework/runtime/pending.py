@@ -54,7 +54,7 @@ class PendingCall(Future[Results]):
 
     def _still_pending(self, timeout: float | None) -> None:
         if not self.done():
-            raise CallTimeoutError(1754, f"the call is not done after {timeout:g} seconds") from None
+            raise CallTimeoutError(1754, f"the call is not done after {timeout} seconds") from None
 
     def lose(self, why: str) -> None:
         """Make it a call that is never made, where nobody else can finish it any more."""

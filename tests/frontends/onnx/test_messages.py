@@ -105,9 +105,11 @@ def test_what_nodes_make_is_called_by_the_node() -> None:
     ]  # fmt: skip
     error = refused(nodes, {**X, "i": (I64, ("K",))}, ones(2, 3), np.array([2]))
     assert "outside dimension 0 of the result of Relu cut, float32[N, 3]" in error.message
-    nodes = [helper.make_node("Compress", ["v", "c"], ["y"], name="keep", axis=0)]
-    error = refused(nodes, {"v": (F, ("N",)), "c": (TensorProto.BOOL, ("M",))}, ones(2), np.ones(3, np.bool_))
-    assert "a position that it computes is outside dimension 0 of v, float32[N]" in error.message
+    nodes = [
+        helper.make_node("Add", ["i", "i"], ["d"], name="twice"), helper.make_node("Gather", ["v", "d"], ["y"]),
+    ]  # fmt: skip
+    error = refused(nodes, {"v": (F, ("N",)), "i": (I64, ("K",))}, ones(2), np.array([1]))
+    assert "outside dimension 0 of v, float32[N]" in error.message
 
 
 def test_sizes_of_inputs() -> None:

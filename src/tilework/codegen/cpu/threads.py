@@ -73,6 +73,7 @@ _TEXT = """
 declare i64 @syscall(i64, ...)
 declare i32 @pthread_create(ptr, ptr, ptr, ptr)
 declare i32 @pthread_join(ptr, ptr)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 {declarations}
 {placement}
 
@@ -211,11 +212,12 @@ entry:
   %some = icmp ne i32 %sleepers, 0
   br i1 %some, label %wake, label %go
 wake:
-  call void @tilework_pool_make_room(ptr %pool)
+  %here = call i32 @tilework_pool_make_room(ptr %pool)
   %epoch = atomicrmw add ptr %epoch_at, i32 1 seq_cst
   %others = sub i32 %chunks, 1
   %others64 = zext i32 %others to i64
   %woken = call i64 (i64, ...) @syscall(i64 {futex}, ptr %epoch_at, i64 129, i64 %others64, ptr null, ptr null, i64 0)
+  call void @tilework_pool_each_seat(ptr %pool, i32 %here, i1 true)
   %woken32 = trunc i64 %woken to i32
   %any = icmp sgt i32 %woken32, 0
   br i1 %any, label %discount, label %go
@@ -331,6 +333,8 @@ define void @tilework_pool_reset(ptr %pool) #0 {{
   %workers_at = getelementptr i8, ptr %pool, i64 196
   %lock_at = getelementptr i8, ptr %pool, i64 256
   %taken_at = getelementptr i8, ptr %pool, i64 140
+  %seats_at = getelementptr i8, ptr %pool, i64 {seats_at}
+  call void @llvm.memset.p0.i64(ptr %seats_at, i8 0, i64 {seats_size}, i1 false)
   store atomic i32 0, ptr %taken_at seq_cst, align 4
   store atomic i32 0, ptr %workers_at seq_cst, align 4
   store atomic i32 0, ptr %chunks_at seq_cst, align 4
@@ -385,4 +389,7 @@ def pool_text(triple: str) -> str:
         raise CodegenError(1750, f"no thread pool for {triple}", where=triple)
     machine = architecture(triple)
     placement = placement_text(machine)
-    return _TEXT.format(caller_spin=_CALLER_SPIN, watch=_WATCH_NS, placement=placement, **_MACHINES[machine])
+    return _TEXT.format(
+        caller_spin=_CALLER_SPIN, watch=_WATCH_NS, placement=placement, seats_at=SEATS_OFFSET,
+        seats_size=SEATS * SEAT_BYTES, **_MACHINES[machine],
+    )  # fmt: skip

@@ -4,7 +4,7 @@ Linux wakes a thread on the processor it slept on unless it finds an idle one. I
 is a halted one, which the host reports as taken away, and then none counts as idle: a worker that once slept on its
 caller's processor is woken there, behind the caller, and helps only when the caller is done. So a worker says where it
 goes to sleep, and a caller that finds one on its own processor takes that processor from the worker's set before it
-wakes it. The worker gives it back to itself as soon as it is awake.
+wakes it. As soon as all are woken (and so have their places), the caller gives it back.
 """
 
 from __future__ import annotations
@@ -120,30 +120,29 @@ out:
   ret void
 }}
 
-; When it is awake again: it may run anywhere.
+; When it is awake again.
 define internal void @tilework_pool_get_up(ptr %seat) #0 {{
 entry:
   %seated = icmp ne ptr %seat, null
   br i1 %seated, label %note, label %out
 note:
   %asleep_at = getelementptr i8, ptr %seat, i64 4
-  %moved_at = getelementptr i8, ptr %seat, i64 8
   store atomic i32 0, ptr %asleep_at seq_cst, align 4
-  %moved = load atomic i32, ptr %moved_at seq_cst, align 4
-  %was = icmp ne i32 %moved, 0
-  br i1 %was, label %back, label %out
-back:
-  store atomic i32 0, ptr %moved_at seq_cst, align 4
-  %done = call i1 @tilework_pool_change_set(i32 0, i32 %moved, i1 true)
   br label %out
 out:
   ret void
 }}
 
-; Before a caller wakes workers: none of them sleeps on its processor.
-define internal void @tilework_pool_make_room(ptr %pool) #0 {{
-entry:
+; Before a caller wakes workers: none of them sleeps on its processor, which is the result. Afterwards: those that were
+; moved may run there again. Only one caller at a time is between the two, the one that owns the pool's lock.
+define internal i32 @tilework_pool_make_room(ptr %pool) #0 {{
   %here = call i32 @tilework_pool_here()
+  call void @tilework_pool_each_seat(ptr %pool, i32 %here, i1 false)
+  ret i32 %here
+}}
+
+define internal void @tilework_pool_each_seat(ptr %pool, i32 %here, i1 %back) #0 {{
+entry:
   %known = icmp ne i32 %here, 0
   %taken_at = getelementptr i8, ptr %pool, i64 {taken}
   %taken = load atomic i32, ptr %taken_at acquire, align 4
@@ -159,15 +158,19 @@ look:
   %byte1 = add i64 %byte, {seats_at}
   %seat = getelementptr i8, ptr %pool, i64 %byte1
   %asleep_at = getelementptr i8, ptr %seat, i64 4
+  %moved_at = getelementptr i8, ptr %seat, i64 8
   %asleep = load atomic i32, ptr %asleep_at seq_cst, align 4
-  %same = icmp eq i32 %asleep, %here
+  %moved = load atomic i32, ptr %moved_at monotonic, align 4
+  %mark = select i1 %back, i32 %moved, i32 %asleep
+  %same = icmp eq i32 %mark, %here
   br i1 %same, label %move, label %next
 move:
-  %moved_at = getelementptr i8, ptr %seat, i64 8
   %thread = load atomic i32, ptr %seat acquire, align 4
-  %done = call i1 @tilework_pool_change_set(i32 %thread, i32 %here, i1 false)
-  %moved = select i1 %done, i32 %here, i32 0
-  store atomic i32 %moved, ptr %moved_at seq_cst, align 4
+  %done = call i1 @tilework_pool_change_set(i32 %thread, i32 %here, i1 %back)
+  %taken_out = xor i1 %back, true
+  %remember = and i1 %done, %taken_out
+  %now = select i1 %remember, i32 %here, i32 0
+  store atomic i32 %now, ptr %moved_at monotonic, align 4
   br label %next
 next:
   %index1 = add i64 %index, 1

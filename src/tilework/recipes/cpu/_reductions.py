@@ -137,10 +137,15 @@ def in_rows(
         return None
     if len(found.targets) > 1:
         return trial  # no tile holds several results of a sum
-    if found.accumulate in {None, schedule.program.buffers[found.target.buffer].dtype}:
+    wide = found.accumulate not in {None, schedule.program.buffers[found.target.buffer].dtype}
+    started = trial if found.init is None else None
+    if wide:
+        beside = CacheWrite(found.name, free[-1] if free else above, f"{found.name}.sums", (), "global")
+        started = trial.attempt(replace(beside, start="identity" if found.init is not None else "target"))
+    elif started is None:
         started = trial.attempt(DecomposeReduction(found.name))
-    else:
-        started = trial.attempt(CacheWrite(found.name, free[-1] if free else above, f"{found.name}.sums", (), "global"))
     cells = CacheWrite(found.name, columns, f"{found.name}.cells")
     resumed = started.attempt(replace(cells, start="target")) if started is not None else None
+    if wide:
+        return resumed  # in any other order of the loops, sums would be rounded row by row
     return resumed or trial.attempt(cells) or trial

@@ -104,7 +104,8 @@ class CacheWrite(Primitive):
             return illegal(1505, f"start={self.start!r} is none of {', '.join(STARTS)}", found)
         if self._goes_on and (found.reducer is None or found.init is not None or self.axes):
             return illegal(1505, f"{self.statement} has a start of its own: decompose_reduction first", found)
-        if self._goes_on and found.accumulate not in (None, setting.program.buffers[target.buffer].dtype):
+        narrow = found.accumulate not in (None, setting.program.buffers[target.buffer].dtype)
+        if self._goes_on and narrow and any(loop.variable in found.reduction for loop in around if loop not in inside):
             return illegal(1512, f"partial results of {self.statement} would be rounded to {target.buffer}", found)
         if self.scope not in SCOPES:
             return illegal(1505, f"scope={self.scope!r} is none of {', '.join(SCOPES)}", found)
@@ -148,7 +149,10 @@ class CacheWrite(Primitive):
         elif found.reducer is not None and any(g.names() & gone for g in found.guards):
             shape = setting.program.buffers[target.buffer].shape
             kept = tuple(g for g in found.guards if not g.names() & gone)
-            if not all(within(e, size, kept, bounds) for e, size in zip(target.index, shape, strict=True)):
+            # a loop over all of a dimension stays inside
+            whole = [(dim(loop.variable), loop.extent) for loop in around]
+            checked = [pair for pair in zip(target.index, shape, strict=True) if pair not in whole]
+            if not all(within(entry, size, kept, bounds) for entry, size in checked):
                 return unknown(f"a guard that keeps {self.statement} inside {target.buffer} names a reduction", found)
         if regroups and not (found.reducer is not None and found.reducer.relaxable and setting.numerics.reassociate):
             return illegal(1512, f"partial results of {self.statement} would be regrouped", found)
@@ -207,7 +211,7 @@ class CacheWrite(Primitive):
         if found.reducer is not None:
             first: Expression = found.reducer.identity[0] if regroups or found.init is None else found.init[0]
             if self._goes_on:
-                first = Load(target.buffer, target.index, kept.dtype)
+                first = cast(Load(target.buffer, target.index, kept.dtype), dtype)
             begin = Compute(
                 derived(self.statement, "init", named), (Access(self.buffer, index),), (first,),
                 guards=guards if self._goes_on else (),
