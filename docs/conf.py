@@ -14,7 +14,9 @@ author = "The Tilework authors"
 copyright = author
 release = version = tilework.__version__
 
-extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.doctest", "generated_pages", "plain_docstrings"]
+extensions = [
+    "myst_parser", "sphinx.ext.autodoc", "sphinx.ext.doctest", "generated_pages", "pipeline_dumps", "plain_docstrings",
+]  # fmt: skip
 exclude_patterns = ["_build"]
 source_suffix = {".md": "markdown"}
 myst_enable_extensions = ["colon_fence", "deflist"]
