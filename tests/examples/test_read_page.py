@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import sys
 from pathlib import Path
 from typing import Any
@@ -116,17 +117,17 @@ def test_what_is_missing_is_told(monkeypatch: pytest.MonkeyPatch, capsys: pytest
 
 def test_the_page_holds_its_lines() -> None:
     pytest.importorskip("PIL", reason="pictures need pillow: `make demo` installs it")
-    from examples.page import LINES, SIZE, draw_page, draw_reading
-
-    page, lines = draw_page()
-    assert page.size == SIZE
-    assert len(lines) == len(LINES) + 1 == len(set(lines))
+    drawing: Any = importlib.import_module("examples.page")  # where pillow is missing, so are its types
+    page, lines = drawing.draw_page()
+    assert page.size == drawing.SIZE
+    assert len(lines) == len(drawing.LINES) + 1 == len(set(lines))
     assert np.asarray(page).std() > 10
-    again, _ = draw_page()
+    again, _ = drawing.draw_page()
     assert np.array_equal(np.asarray(page), np.asarray(again))
-    picture = draw_reading(page, [Line(CORNERS, "word", 1.0)])
-    assert picture.size == (2 * SIZE[0], SIZE[1])
-    assert np.asarray(picture)[:20, SIZE[0] + 1 : SIZE[0] + 60].min() < 100  # the text, on white
+    picture = drawing.draw_reading(page, [Line(CORNERS, "word", 1.0)])
+    wide, high = drawing.SIZE
+    assert picture.size == (2 * wide, high)
+    assert np.asarray(picture)[:20, wide + 1 : wide + 60].min() < 100  # the text, on white
 
 
 def _executable() -> Any:
