@@ -58,12 +58,17 @@ def geometric_mean(ratios: list[float]) -> float:
     return math.exp(sum(map(math.log, ratios)) / len(ratios)) if ratios else math.nan
 
 
-def run(options: Options) -> Result:
-    """Every model, three times for each engine."""
+def check_what_is_needed() -> None:
+    """Raises `MissingPeerError` where the peer or the system's count is not there."""
     if importlib.util.find_spec("onnxruntime") is None:
         raise MissingPeerError("onnxruntime", "run `make peers`")
     if not os.access("/proc/self/clear_refs", os.W_OK):
         raise MissingPeerError("/proc/self/clear_refs", "the system does not tell the peak of a while")
+
+
+def run(options: Options) -> Result:
+    """Every model, three times for each engine."""
+    check_what_is_needed()
     place = prepared()
     share = options.share(every(), lambda _: ESTIMATE)
     rows: list[list[str]] = []

@@ -42,6 +42,7 @@ def answers(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, ours: Sequence[dict
         return next(given) if engine == "tilework" else ran(theirs)
 
     monkeypatch.setattr(memory, "told", told)
+    monkeypatch.setattr(memory, "check_what_is_needed", lambda: None)
     monkeypatch.setattr(memory, "prepared", lambda: tmp_path)
     monkeypatch.setattr(memory, "every", lambda: [{"name": "a"}])
 
