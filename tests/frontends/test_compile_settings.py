@@ -32,7 +32,7 @@ def graph() -> Graph:
 
 # -- settings ----------------------------------------------------------------------------------------------------------
 WRONG: dict[str, tuple[Any, ...]] = {
-    "memory_limit": ("1Q", "", "G", -1, 0, 1.5, True, [1]),
+    "memory_limit": ("1Q", "", "G", 10**30, -1, 0, 1.5, True, [1]),
     "context": (5, "default", {1}),
     "numerics": (5, "sloppy", ["strict"], b"fast", True),
     "checked": ("no", 1, [1]),

@@ -11,6 +11,7 @@ import time
 import weakref
 from collections.abc import Callable, Generator
 from concurrent.futures import CancelledError, wait
+from fractions import Fraction
 from typing import Any
 
 import pytest
@@ -310,3 +311,23 @@ opened.set()
 print([one.result(30) for one in pending], told == [os.getpid()])
 """
     assert run(script) == "[('parent',), ('parent',)] True\n"
+
+
+@pytest.mark.parametrize("timeout", ["soon", [1], 1j, object()])
+def test_times_that_are_no_numbers_are_refused(calls: PendingCalls, timeout: Any) -> None:
+    gate = Gate()
+    pending = ask(calls, gate)
+    for asked in (pending.result, pending.exception):
+        with pytest.raises(UsageError) as caught:
+            asked(timeout)
+        assert caught.value.code == 1002
+    gate.opened.set()
+    assert pending.result(1e30) == ("opened",)  # longer than a thread can wait
+
+
+def test_fractions_of_a_second(calls: PendingCalls) -> None:
+    gate = Gate()
+    pending = ask(calls, gate)
+    with pytest.raises(CallTimeoutError, match=r"after 1/100 seconds"):
+        pending.result(Fraction(1, 100))  # type: ignore[arg-type]
+    gate.opened.set()

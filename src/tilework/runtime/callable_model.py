@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import TYPE_CHECKING, Any
 
 from tilework.runtime.context import Context
@@ -13,26 +14,26 @@ if TYPE_CHECKING:
     from tilework.runtime.profile import Profile
 
 
-class CallableModel:
+class CallableModel(ABC):
     """Something that is called with arrays, in a context."""
 
     @property
+    @abstractmethod
     def context(self) -> Context:
         """Where its code, threads and memory live."""
-        raise NotImplementedError
 
+    @abstractmethod
     def __call__(self, *arrays: Any, **named: Any) -> tuple[Any, ...]:
         """Run the model."""
-        raise NotImplementedError
 
     def step_times(self, *arrays: Any, **named: Any) -> tuple[tuple[Any, ...], tuple[StepTime, ...]]:
         """Run the model step by step: its outputs, and how long each step took. Raises as a call."""
         found = self.stepped(*arrays, **named)
         return found.outputs, found.times
 
+    @abstractmethod
     def stepped(self, *arrays: Any, **named: Any) -> Stepped:
         """As `step_times`, and which executable served the call."""
-        raise NotImplementedError
 
     def run_async(self, *arrays: Any, **named: Any) -> PendingCall:
         """Run the model while Python goes on: returns at once, with something whose `result()` is the outputs.

@@ -11,6 +11,7 @@ from typing import Any
 
 from tilework.errors import CallTimeoutError, RunError, UsageError
 from tilework.runtime.forks import in_child
+from tilework.runtime.settings import bad_setting
 
 Results = tuple[Any, ...]
 
@@ -29,19 +30,22 @@ class PendingCall(Future[Results]):
 
         Raises:
             CallTimeoutError: 1754, the call is not done; it goes on, and may be asked for again.
+            UsageError: 1002, `timeout` is no number.
             UsageError: 1753, the call was given up: its context was closed, or this is the child of a fork.
             CallError, RunError, OutOfMemoryError: as the call itself.
         """
+        wait = _waiting_time(timeout)
         try:
-            return super().result(timeout)
+            return super().result(wait)
         except TimeoutError:
             self._still_pending(timeout)
             raise
 
     def exception(self, timeout: float | None = None) -> BaseException | None:
         """What the call raised, None where it went well. Raises `CallTimeoutError` 1754 as `result`."""
+        wait = _waiting_time(timeout)
         try:
-            return super().exception(timeout)
+            return super().exception(wait)
         except TimeoutError:
             self._still_pending(timeout)
             raise
@@ -62,6 +66,17 @@ class PendingCall(Future[Results]):
         self._done_callbacks = []  # those of the process where the call goes on
         if not self.done():
             self.set_exception(UsageError(1753, why))
+
+
+def _waiting_time(timeout: object) -> float | None:
+    """Seconds that a thread can wait. Raises `UsageError` 1002 for what is no number."""
+    if timeout is None:
+        return None
+    try:
+        seconds = float(timeout)  # type: ignore[arg-type] - whatever is no number is refused
+    except (TypeError, ValueError, OverflowError):
+        raise bad_setting("timeout", timeout, "seconds, or None to wait for as long as it takes") from None
+    return min(seconds, threading.TIMEOUT_MAX)
 
 
 class _Call:

@@ -31,7 +31,10 @@ def byte_limit(name: str, value: object) -> int:
     Raises `UsageError` 1002.
     """
     if not isinstance(value, str):
-        return whole_number(name, value, "bytes")
+        found = whole_number(name, value, "bytes")
+        if found < 1 << 63:
+            return found
+        raise bad_setting(name, value, "give a number of bytes that 63 bits hold, or no limit")
     try:
         return byte_count(value)
     except ValueError:
