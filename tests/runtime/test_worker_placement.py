@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -72,11 +73,9 @@ def test_a_worker_wakes_on_another_processor(jit: Jit):
         pool.close()
 
 
-def test_sets_are_as_they_were_also_of_workers_that_sleep_on(jit: Jit):
-    """Many sleep on the caller's processor, one is woken."""
-    pool = ThreadPool(jit, threads=5, spin=0)
-    before = os.sched_getaffinity(0)
-    here, other = ALLOWED[:2]
+@contextmanager
+def four_asleep_here(jit: Jit) -> Generator[tuple[Callable[[], None], set[int]]]:
+    """What wakes one of four workers, and the workers: all asleep on the caller's processor, the first allowed one."""
 
     @RegionFunction
     def body(_context: int, _chunk: int, _chunks: int) -> None:
@@ -85,22 +84,38 @@ def test_sets_are_as_they_were_also_of_workers_that_sleep_on(jit: Jit):
     def threads() -> set[int]:
         return {int(entry.name) for entry in Path("/proc/self/task").iterdir()}
 
+    pool = ThreadPool(jit, threads=5, spin=0)
+    before = os.sched_getaffinity(0)
     known = threads()
     try:
-        os.sched_setaffinity(0, {here})
+        os.sched_setaffinity(0, {ALLOWED[0]})
         pool.run(body, 0, 5)  # workers are started with their starter's set
         workers = threads() - known
         assert len(workers) == 4
-        until(lambda: all(state(worker) == ("S", here) for worker in workers), "workers asleep")
-        for allowed in ({here, other}, {other}):
-            for worker in workers:
-                os.sched_setaffinity(worker, allowed)
-            for _ in range(10):
-                pool.run(body, 0, 2)
-            assert all(os.sched_getaffinity(worker) == allowed for worker in workers)
+        until(lambda: all(state(worker) == ("S", ALLOWED[0]) for worker in workers), "workers asleep")
+        yield lambda: pool.run(body, 0, 2), workers
     finally:
         os.sched_setaffinity(0, before)
         pool.close()
+
+
+def test_sets_are_as_they_were_also_of_workers_that_sleep_on(jit: Jit):
+    with four_asleep_here(jit) as (wake_one, workers):
+        for worker in workers:
+            os.sched_setaffinity(worker, ALLOWED[:2])
+        for _ in range(10):
+            wake_one()
+            assert [os.sched_getaffinity(worker) for worker in workers] == 4 * [set(ALLOWED[:2])]
+
+
+def test_a_processor_that_others_took_away_is_not_given_back(jit: Jit):
+    """Workers that slept on the caller's processor when somebody forbade it to them."""
+    with four_asleep_here(jit) as (wake_one, workers):
+        for worker in workers:
+            os.sched_setaffinity(worker, {ALLOWED[1]})
+        for _ in range(10):
+            wake_one()
+            assert [os.sched_getaffinity(worker) for worker in workers] == 4 * [{ALLOWED[1]}]
 
 
 def test_a_worker_that_has_one_processor_stays_there(jit: Jit):

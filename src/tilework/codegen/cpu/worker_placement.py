@@ -39,7 +39,8 @@ define internal i32 @tilework_pool_here() #0 {{
   ret i32 %here
 }}
 
-; Put a processor (plus one) into a thread's set or take it out, unless the set would be empty; returns whether it did.
+; Put a processor (plus one) into a thread's set or take it out, unless the set would be empty; returns whether it did:
+; false too where nothing had to change, so that nobody gives back what was never taken.
 define internal i1 @tilework_pool_change_set(i32 %thread, i32 %here, i1 %in) #0 {{
 entry:
   %set = alloca [{bytes} x i8], align 8
@@ -62,10 +63,13 @@ write:
   %rest = xor i8 %bit, -1
   %without = and i8 %bits, %rest
   %new = select i1 %in, i8 %with, i8 %without
+  %other = icmp ne i8 %new, %bits
+  br i1 %other, label %change_it, label %no
+change_it:
   store i8 %new, ptr %at
   br label %look
 look:
-  %index = phi i64 [ 0, %write ], [ %index1, %more ]
+  %index = phi i64 [ 0, %change_it ], [ %index1, %more ]
   %here_at = getelementptr i8, ptr %set, i64 %index
   %found = load i8, ptr %here_at
   %any = icmp ne i8 %found, 0
