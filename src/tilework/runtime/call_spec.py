@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import cached_property
 
+from tilework.codegen.cpu.frame_layout import FrameLayout
 from tilework.dims import Symbol
 from tilework.fast_dataclass import dataclass, field
 from tilework.graph.graph import InputPolicy, OutputPolicy
 from tilework.graph.types import TensorType
 from tilework.plan.guard import Guard
-from tilework.plan.plan import Binding, PlanInput, input_bindings
+from tilework.plan.plan import Binding, Plan, PlanInput, input_bindings
 
 
 @dataclass(frozen=True)
@@ -60,3 +61,16 @@ class GateSpec:
         if self.bindings is not None:
             return self.bindings
         return input_bindings(tuple(PlanInput(given.name, given.type) for given in self.inputs))
+
+
+def call_spec(plan: Plan, layout: FrameLayout) -> GateSpec:
+    """What a call of this plan takes and gives, in frames of this layout."""
+    inputs = tuple(
+        GateInput(given.name, given.type, slot, given.policy, given.type.dtype.itemsize)
+        for given, slot in zip(plan.inputs, layout.inputs, strict=True)
+    )
+    outputs = tuple(
+        GateOutput(output.name, output.type, slot, output.policy)
+        for output, slot in zip(plan.outputs, layout.outputs, strict=True)
+    )
+    return GateSpec(inputs, outputs, plan.symbols, layout.symbols, plan.bindings, plan.guards)

@@ -21,13 +21,14 @@ from tilework.plan.plan import Plan
 from tilework.plan.protocols import Allocator, Array
 from tilework.plan.steps import Step
 from tilework.runtime.bare_call import bind_bare
+from tilework.runtime.call_spec import call_spec
+from tilework.runtime.call_state import CallState
 from tilework.runtime.callable_model import CallableModel
 from tilework.runtime.context import Context
 from tilework.runtime.failed_call import failure, step_at
 from tilework.runtime.frame import ERROR_SLOT, Frame
-from tilework.runtime.gate import Accepted, Gate, GateInput, GateOutput, GateSpec
+from tilework.runtime.gate import Accepted, Gate
 from tilework.runtime.measured import Allocations, MeasuredSizes, OutputMaker
-from tilework.runtime.memory import Block
 from tilework.runtime.overriding import Overriding
 from tilework.runtime.ports import CoreResult, Port, StepTime
 from tilework.runtime.settings import expect_path
@@ -36,6 +37,7 @@ from tilework.runtime.variants import ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
     from tilework.runtime.per_shape import PerShape
+    from tilework.runtime.prompt_call import PromptCall
     from tilework.runtime.sections import Parts, Sections
 
 HOLD_LOCK_BELOW = 20_000
@@ -46,18 +48,6 @@ UNKNOWN_ARGUMENTS = 1701
 
 OTHER_SIZES = (1705, 1706, 1707)
 """Refusals of sizes that a compilation for these very sizes may serve."""
-
-
-class _State:
-    """What one call needs for itself; checked out for the call and handed back when it went well."""
-
-    __slots__ = ("allocations", "arena", "arena_size", "frame")
-
-    def __init__(self, frame: Frame, allocations: Allocations | None) -> None:
-        self.frame = frame
-        self.allocations = allocations
-        self.arena: Block | None = None
-        self.arena_size = -1
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,7 +113,7 @@ class Executable(CallableModel):
         self._step_entries = dict(step_entries or {})
         self._parts = parts
         self._layout: FrameLayout = layout if layout is not None else frame_layout(plan)
-        self._gate = Gate(_gate_spec(plan, self._layout), context.native, context.blocks)
+        self._gate = Gate(call_spec(plan, self._layout), context.native, context.blocks)
         self._pool = context.pool
         slots = self._layout.symbols
         self._arena_bytes = dim_function(plan.arenas[0].bytes if plan.arenas else Dim(), slots)
@@ -143,7 +133,11 @@ class Executable(CallableModel):
         self._static_holding: bool | None = None
         if self._work is not None and not plan.symbols:
             self._static_holding = self._work(()) < HOLD_LOCK_BELOW
-        self._states: list[_State] = []
+        self._prompt: PromptCall | None = None
+        if self._static_holding is not None and memory_limit is None and self._measured is None:
+            arena = self._arena_bytes(())
+            self._prompt = self._gate.prompt(entry, holding=self._static_holding, arena=arena)
+        self._states: list[CallState] = []
         self.variants: ShapeVariants | None = None
         """What serves shapes that the model allows and this compilation does not."""
         self.overriding: Overriding | None = None
@@ -163,6 +157,22 @@ class Executable(CallableModel):
             RunError: 18xx, the data made compiled code fail (an index out of range); it names the operation.
             KeyboardInterrupt, or what another signal handler raised: the call is abandoned, the executable usable.
         """
+        prompt = self._prompt
+        if prompt is not None and not named and not self._pool.stale:
+            state = self._take_state()
+            if state.arena_size >= prompt.arena:
+                outputs = tuple([np.empty(shape, dtype) for shape, dtype in prompt.plain])
+                status = prompt.run(prompt.way, state.frame.address, arrays, outputs)
+                if status > 0:
+                    raise self._failure(state, step_at(self._plan, status))
+                if status == 0:
+                    self._states.append(state)
+                    return outputs
+            self._states.append(state)
+        return self._call(arrays, named)
+
+    def _call(self, arrays: tuple[Any, ...], named: Mapping[str, Any]) -> tuple[Any, ...]:
+        """A call the longer way: sizes are read, what does not fit is converted, lent or refused."""
         try:
             state, bound, outputs = self._begin(arrays, named)
         except CallError as refusal:
@@ -380,7 +390,7 @@ class Executable(CallableModel):
     # -- how -----------------------------------------------------------------------------------------------------------
     def _begin(
         self, arrays: tuple[object, ...], named: Mapping[str, object]
-    ) -> tuple[_State, Accepted, tuple[Array | None, ...]]:
+    ) -> tuple[CallState, Accepted, tuple[Array | None, ...]]:
         """A state that is ready to run, the arguments it is bound to, and its outputs; a refused call hands it back."""
         gate = self._gate
         state = self._take_state()
@@ -412,23 +422,23 @@ class Executable(CallableModel):
         except TileworkError as reason:
             raise refusal from reason
 
-    def _take_state(self) -> _State:
+    def _take_state(self) -> CallState:
         """A state that no other call uses. One whose call starts and does not end well is not handed back."""
         try:
             return self._states.pop()
         except IndexError:
             return self._new_state()
 
-    def _new_state(self) -> _State:
+    def _new_state(self) -> CallState:
         frame = Frame(self._layout.size, self._context.pool.address)
         for digest, slot in self._layout.constants.items():
             frame.words[slot] = self._constants[digest].ctypes.data
         allocations = None
         if self._measured is not None:
             allocations = Allocations(self._measured, frame, self._context.blocks)
-        return _State(frame, allocations)
+        return CallState(frame, allocations)
 
-    def _expect(self, state: _State, make: OutputMaker) -> None:
+    def _expect(self, state: CallState, make: OutputMaker) -> None:
         """Make ready for what the call allocates while it runs."""
         if state.allocations is None:
             return
@@ -446,7 +456,7 @@ class Executable(CallableModel):
 
         return make
 
-    def _prepare(self, state: _State) -> None:
+    def _prepare(self, state: CallState) -> None:
         """The arena for these sizes, a clean error word, and workers."""
         words = state.frame.words
         words[ERROR_SLOT] = 0
@@ -456,6 +466,7 @@ class Executable(CallableModel):
             if state.arena is not None:
                 blocks.give(state.arena)
                 state.arena, state.arena_size = None, -1
+            state.arena_size = 0
             if needed:
                 state.arena = blocks.take(needed)
                 words[self._arena_slot] = state.arena.address
@@ -474,26 +485,16 @@ class Executable(CallableModel):
     def _symbol_values(self, frame: Frame) -> dict[str, int]:
         return {name: int(frame.words[slot]) for name, slot in self._layout.symbols.items()}
 
-    def _failure(self, state: _State, step: Step | None) -> BaseException:
+    def _failure(self, state: CallState, step: Step | None) -> BaseException:
         memory = state.allocations.memory if state.allocations is not None else None
         return failure(self._plan, self._layout, state.frame, step, memory)
 
 
-def _completed(state: _State, outputs: tuple[Array | None, ...], late: Mapping[int, Array]) -> tuple[Array | None, ...]:
+def _completed(
+    state: CallState, outputs: tuple[Array | None, ...], late: Mapping[int, Array]
+) -> tuple[Array | None, ...]:
     """The outputs with those that the call itself has made."""
     if state.allocations is None:
         return outputs
     state.allocations.memory.end()
     return tuple(late.get(position, output) for position, output in enumerate(outputs))
-
-
-def _gate_spec(plan: Plan, layout: FrameLayout) -> GateSpec:
-    inputs = tuple(
-        GateInput(given.name, given.type, slot, given.policy, given.type.dtype.itemsize)
-        for given, slot in zip(plan.inputs, layout.inputs, strict=True)
-    )
-    outputs = tuple(
-        GateOutput(output.name, output.type, slot, output.policy)
-        for output, slot in zip(plan.outputs, layout.outputs, strict=True)
-    )
-    return GateSpec(inputs, outputs, plan.symbols, layout.symbols, plan.bindings, plan.guards)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 
 import numpy as np
 
-from tilework.codegen.cpu.gate import (
+from tilework.codegen.cpu.array_checks import (
     ALIGNED,
     C_CONTIGUOUS,
     WRITEABLE,
@@ -35,6 +35,7 @@ from tilework.runtime.call_spec import GateInput, GateOutput, GateSpec
 from tilework.runtime.frame import Frame
 from tilework.runtime.memory import RECYCLE_FROM, BlockPool
 from tilework.runtime.native import NativeGate
+from tilework.runtime.prompt_call import PromptCall, words_of
 from tilework.runtime.shapes import Words, dim_function, shape_function
 
 _LARGEST = 2**62
@@ -82,7 +83,8 @@ class Gate:
         self._reader = ArgumentReader(spec)
         self._position = {name: position for position, name in enumerate(self.names)}
         checks, self._late = self._checks()
-        self._table, self._table_address = _table(bind_table(checks, id(np.ndarray)))
+        self._table = words_of(bind_table(checks, id(np.ndarray)))
+        self._table_address = ctypes.addressof(self._table)
         self._exclusive = any(given.policy.access != "read" for given in spec.inputs) and len(spec.inputs) > 1
         self._spec = spec
         self._guards = tuple((dim_function(guard.value, spec.symbol_slots), guard) for guard in spec.guards)
@@ -97,7 +99,8 @@ class Gate:
         unchecked = [ArrayCheck(slot, 0) for slot in slots]
         self._all_made = len(slots) == len(spec.outputs)
         self._slots = tuple(slots)
-        self._output_table, self._output_table_address = _table(bind_table(unchecked, id(np.ndarray)))
+        self._output_table = words_of(bind_table(unchecked, id(np.ndarray)))
+        self._output_table_address = ctypes.addressof(self._output_table)
 
     # -- arguments ---------------------------------------------------------------------------------------------------
     def order(self, args: tuple[object, ...], kwargs: Mapping[str, object]) -> tuple[object, ...]:
@@ -170,6 +173,14 @@ class Gate:
         """An array for an output whose shape the plan has measured. Raises as `allocate`."""
         output = self._outputs[position]
         return self._fresh(output.name, shape, output.dtype)
+
+    def prompt(self, driver: int, *, holding: bool, arena: int) -> PromptCall | None:
+        """The whole of a call as one native step; None where sizes, views or overlaps are looked at in between."""
+        native = self._native
+        native_call = None if native is None else (native.call_holding if holding else native.call)
+        if native_call is None or self._plain is None or self._late or self._guards or self._exclusive:
+            return None
+        return PromptCall(native_call, self._table, self._output_table, driver, self._plain, arena)
 
     # -- how -----------------------------------------------------------------------------------------------------------
     def _checks(self) -> tuple[list[ArrayCheck], tuple[tuple[int, int, Callable[[Words], int]], ...]]:
@@ -342,11 +353,6 @@ def _single(extent: Dim) -> tuple[str, int] | None:
         if isinstance(atom, str):
             return atom, coefficient
     return None
-
-
-def _table(words: list[int]) -> tuple[object, int]:
-    table = (ctypes.c_int64 * len(words))(*words)
-    return table, ctypes.addressof(table)
 
 
 __all__ = ["Accepted", "Gate", "GateInput", "GateOutput", "GateSpec"]

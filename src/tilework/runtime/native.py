@@ -35,7 +35,7 @@ class _MethodDefinition(ctypes.Structure):
 class NativeGate:
     """The native functions that calls go through; see `tilework.codegen.cpu.gate` for what each does.
 
-    `bind`, `run` and `run_holding` are builtins, and `bind` is None where the array layout is not the expected one.
+    `bind`, `run` and `call` are builtins; those that read arrays are None where their layout is not the expected one.
     They are for this package only: they believe their arguments, and live only as long as this object.
     """
 
@@ -47,6 +47,12 @@ class NativeGate:
         trusted = expected_layout() if arrays is None else arrays
         self.bind: Callable[[int, int, tuple[object, ...]], int] | None = (
             self._builtin("tilework_gate_bind") if trusted else None
+        )
+        self.call: Callable[[int, int, tuple[object, ...], tuple[object, ...]], int] | None = (
+            self._builtin("tilework_gate_call") if trusted else None
+        )
+        self.call_holding: Callable[[int, int, tuple[object, ...], tuple[object, ...]], int] | None = (
+            self._builtin("tilework_gate_call_holding") if trusted else None
         )
         self.run: Callable[[int, int], int] = self._builtin("tilework_gate_run")
         self.run_holding: Callable[[int, int], int] = self._builtin("tilework_gate_run_holding")

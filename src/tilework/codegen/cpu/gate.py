@@ -1,23 +1,21 @@
 """The call gate as LLVM text: reading numpy arrays, running a plan, and looking for signals, without Python code.
 
-The functions are builtins (CPython's `METH_FASTCALL` convention), so a call costs about as much as `len`. They read
-three object layouts that are public and have been stable for many years: `PyVarObject` (tuple), and
-`PyArrayObject_fields` of numpy's `ndarraytypes.h`. `runtime/native.py` checks both layouts on known objects before any
-of this is used.
+The functions are builtins (CPython's `METH_FASTCALL` convention), so a call costs about as much as `len`. How they read
+arrays is in `array_checks.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
+from tilework.codegen.cpu.array_checks import CHECK_TEXT
 from tilework.codegen.cpu.objects import architecture
 from tilework.errors import CodegenError
-from tilework.fast_dataclass import dataclass
 
 GATE_EXPORTS = (
     "tilework_gate_bind",
     "tilework_gate_run",
     "tilework_gate_run_holding",
+    "tilework_gate_call",
+    "tilework_gate_call_holding",
     "tilework_gate_step",
     "tilework_poll",
 )
@@ -29,6 +27,10 @@ GATE_EXPORTS = (
 - builtin `run(entry, frame) -> int`: call the plan's driver `entry(frame)` with the interpreter's lock released, in
   IEEE floating point mode; its result, or the exception that a signal handler raised meanwhile.
 - builtin `run_holding(entry, frame) -> int`: the same with the lock held, for plans of a few microseconds.
+- builtin `call(way, frame, inputs, outputs) -> int`: `bind` the inputs, then the outputs, then `run`, `way` being the
+  address of three words: the table of the inputs, that of the outputs, the driver. The driver's result, or a negative
+  number where an array does not fit: then nothing has run.
+- builtin `call_holding(way, frame, inputs, outputs) -> int`: the same with the lock held.
 - `i32 tilework_poll(ptr state)`: for drivers between steps, and for kernels within long ones; see `POLL_BYTES`.
 - `i32 tilework_gate_step(ptr frame)`: a driver for one kernel, whose address slot 3 holds, its argument block slot 4.
 """
@@ -48,83 +50,6 @@ POLL_INTERVAL_OFFSET, POLL_FUNCTION_OFFSET, POLL_OWNER_OFFSET = 40, 48, 56
 POLL_INTERVAL_NS = 20_000_000
 """How often a running plan looks for signals."""
 
-C_CONTIGUOUS, ALIGNED, WRITEABLE = 0x1, 0x100, 0x400  # ndarraytypes.h, "Array flags"
-
-_CONSTANT, _BIND, _CHECK, _ANY = 0, 1, 2, 3
-
-
-@dataclass(frozen=True)
-class ConstantDim:
-    """The dimension has this extent."""
-
-    extent: int
-
-
-@dataclass(frozen=True)
-class BoundDim:
-    """The dimension is `coefficient * symbol + constant` and gives the symbol its value, stored in frame slot `slot`.
-
-    The symbol must lie in `lower .. upper` and be a multiple of `multiple`.
-    """
-
-    slot: int
-    lower: int
-    upper: int
-    multiple: int = 1
-    coefficient: int = 1
-    constant: int = 0
-
-
-@dataclass(frozen=True)
-class CheckedDim:
-    """The dimension is `coefficient * symbol + constant`, the symbol having its value in frame slot `slot` already."""
-
-    slot: int
-    coefficient: int = 1
-    constant: int = 0
-
-
-@dataclass(frozen=True)
-class AnyDim:
-    """Any extent will do here (it is checked elsewhere)."""
-
-
-DimCheck = ConstantDim | BoundDim | CheckedDim | AnyDim
-
-
-@dataclass(frozen=True)
-class ArrayCheck:
-    """What one array must be for `bind` to take it; its address goes to frame slot `slot`.
-
-    `descriptor` is the address of the numpy dtype object (0: no check at all, for arrays we made ourselves), `flags`
-    the array flags that must be set, `alignment` a power of two that divides the address.
-    """
-
-    slot: int
-    descriptor: int
-    dims: tuple[DimCheck, ...] = ()
-    flags: int = C_CONTIGUOUS | ALIGNED
-    alignment: int = 1
-
-
-def bind_table(arrays: Sequence[ArrayCheck], array_type: int) -> list[int]:
-    """The int64 words that `bind` reads: count, address of `numpy.ndarray`, then one check after another."""
-    words = [len(arrays), array_type]
-    for array in arrays:
-        words += [array.descriptor, len(array.dims), array.flags, array.alignment - 1, array.slot]
-        for check in array.dims:
-            match check:
-                case ConstantDim(extent):
-                    words += [_CONSTANT, 0, 0, 0, 1, 1, extent]
-                case BoundDim(slot, lower, upper, multiple, coefficient, constant):
-                    words += [_BIND, slot, lower, upper, multiple, coefficient, constant]
-                case CheckedDim(slot, coefficient, constant):
-                    words += [_CHECK, slot, 0, 0, 1, coefficient, constant]
-                case AnyDim():
-                    words += [_ANY, 0, 0, 0, 1, 1, 0]
-    return words
-
-
 _MACHINES: dict[str, dict[str, str]] = {
     "x86": {
         "declarations": "declare void @llvm.x86.sse.stmxcsr(ptr)\ndeclare void @llvm.x86.sse.ldmxcsr(ptr)",
@@ -143,15 +68,52 @@ _MACHINES: dict[str, dict[str, str]] = {
     },
 }
 
+# Two builtins; "" and "_holding" are what `kind` is.
 _RUN = """
-define ptr @{name}(ptr %self, ptr %arguments, i64 %count) #0 {{
-entry:
-  %mode_at = alloca i32
+define ptr @tilework_gate_run{kind}(ptr %self, ptr %arguments, i64 %count) #0 {{
   %entry_object = load ptr, ptr %arguments
   %frame_object_at = getelementptr i8, ptr %arguments, i64 8
   %frame_object = load ptr, ptr %frame_object_at
   %driver = call ptr @PyLong_AsVoidPtr(ptr %entry_object)
   %frame = call ptr @PyLong_AsVoidPtr(ptr %frame_object)
+  %object = call ptr @tilework_gate_drive{kind}(ptr %driver, ptr %frame)
+  ret ptr %object
+}}
+
+define ptr @tilework_gate_call{kind}(ptr %self, ptr %arguments, i64 %count) #0 {{
+entry:
+  %way_object = load ptr, ptr %arguments
+  %frame_object_at = getelementptr i8, ptr %arguments, i64 8
+  %frame_object = load ptr, ptr %frame_object_at
+  %inputs_at = getelementptr i8, ptr %arguments, i64 16
+  %inputs = load ptr, ptr %inputs_at
+  %outputs_at = getelementptr i8, ptr %arguments, i64 24
+  %outputs = load ptr, ptr %outputs_at
+  %way = call ptr @PyLong_AsVoidPtr(ptr %way_object)
+  %frame = call ptr @PyLong_AsVoidPtr(ptr %frame_object)
+  %wanted = load ptr, ptr %way
+  %unfit = call i64 @tilework_gate_check(ptr %wanted, ptr %frame, ptr %inputs)
+  %fit = icmp eq i64 %unfit, 0
+  br i1 %fit, label %take, label %refuse
+take:
+  %made_at = getelementptr i8, ptr %way, i64 8
+  %made = load ptr, ptr %made_at
+  %unmade = call i64 @tilework_gate_check(ptr %made, ptr %frame, ptr %outputs)
+  %ready = icmp eq i64 %unmade, 0
+  br i1 %ready, label %go, label %refuse
+go:
+  %driver_at = getelementptr i8, ptr %way, i64 16
+  %driver = load ptr, ptr %driver_at
+  %object = call ptr @tilework_gate_drive{kind}(ptr %driver, ptr %frame)
+  ret ptr %object
+refuse:
+  %refusal = call ptr @PyLong_FromLong(i64 -1)
+  ret ptr %refusal
+}}
+
+define internal ptr @tilework_gate_drive{kind}(ptr %driver, ptr %frame) #0 {{
+entry:
+  %mode_at = alloca i32
   store i64 0, ptr %frame
   %state_at = getelementptr i8, ptr %frame, i64 16
   %state = load ptr, ptr %state_at
@@ -204,9 +166,6 @@ fine:
 }}
 """
 
-# Word offsets of a check: 0 descriptor, 8 rank, 16 flags, 24 alignment mask, 32 slot; then 56 bytes a dimension:
-# 0 kind, 8 slot, 16 lower, 24 upper, 32 multiple, 40 coefficient, 48 constant.
-# Byte offsets in an array: 8 type, 16 data, 24 rank (int32), 32 extents, 56 descriptor, 64 flags (int32).
 _TEXT = """
 declare ptr @PyLong_AsVoidPtr(ptr)
 declare ptr @PyLong_FromLong(i64)
@@ -222,7 +181,6 @@ declare i64 @pthread_self()
 {declarations}
 
 define ptr @tilework_gate_bind(ptr %self, ptr %arguments, i64 %count) #0 {{
-entry:
   %table_object = load ptr, ptr %arguments
   %frame_object_at = getelementptr i8, ptr %arguments, i64 8
   %frame_object = load ptr, ptr %frame_object_at
@@ -230,134 +188,7 @@ entry:
   %arrays = load ptr, ptr %arrays_at
   %table = call ptr @PyLong_AsVoidPtr(ptr %table_object)
   %frame = call ptr @PyLong_AsVoidPtr(ptr %frame_object)
-  %wanted = load i64, ptr %table
-  %given_at = getelementptr i8, ptr %arrays, i64 16
-  %given = load i64, ptr %given_at
-  %array_type_at = getelementptr i8, ptr %table, i64 8
-  %array_type = load ptr, ptr %array_type_at
-  %items = getelementptr i8, ptr %arrays, i64 24
-  %checks = getelementptr i8, ptr %table, i64 16
-  %matching = icmp eq i64 %wanted, %given
-  br i1 %matching, label %next, label %answer
-next:
-  %index = phi i64 [ 0, %entry ], [ %index1, %store ]
-  %check = phi ptr [ %checks, %entry ], [ %dim_check, %store ]
-  %index1 = add i64 %index, 1
-  %more = icmp slt i64 %index, %wanted
-  br i1 %more, label %array, label %answer
-array:
-  %item_at = getelementptr ptr, ptr %items, i64 %index
-  %item = load ptr, ptr %item_at
-  %type_at = getelementptr i8, ptr %item, i64 8
-  %type = load ptr, ptr %type_at
-  %is_array = icmp eq ptr %type, %array_type
-  br i1 %is_array, label %read, label %answer
-read:
-  %data_at = getelementptr i8, ptr %item, i64 16
-  %data = load i64, ptr %data_at
-  %descriptor = load i64, ptr %check
-  %wanted_rank_at = getelementptr i8, ptr %check, i64 8
-  %wanted_rank = load i64, ptr %wanted_rank_at
-  %first_dim_check = getelementptr i8, ptr %check, i64 40
-  %unchecked = icmp eq i64 %descriptor, 0
-  br i1 %unchecked, label %store, label %examine
-examine:
-  %descriptor_at = getelementptr i8, ptr %item, i64 56
-  %has_descriptor = load i64, ptr %descriptor_at
-  %rank_at = getelementptr i8, ptr %item, i64 24
-  %rank32 = load i32, ptr %rank_at
-  %rank = zext i32 %rank32 to i64
-  %flags_at = getelementptr i8, ptr %item, i64 64
-  %flags32 = load i32, ptr %flags_at
-  %flags = zext i32 %flags32 to i64
-  %wanted_flags_at = getelementptr i8, ptr %check, i64 16
-  %wanted_flags = load i64, ptr %wanted_flags_at
-  %mask_at = getelementptr i8, ptr %check, i64 24
-  %mask = load i64, ptr %mask_at
-  %same_descriptor = icmp eq i64 %has_descriptor, %descriptor
-  %same_rank = icmp eq i64 %rank, %wanted_rank
-  %set_flags = and i64 %flags, %wanted_flags
-  %has_flags = icmp eq i64 %set_flags, %wanted_flags
-  %low = and i64 %data, %mask
-  %is_aligned = icmp eq i64 %low, 0
-  %fits1 = and i1 %same_descriptor, %same_rank
-  %fits2 = and i1 %has_flags, %is_aligned
-  %fits = and i1 %fits1, %fits2
-  br i1 %fits, label %dims, label %answer
-dims:
-  %extents_at = getelementptr i8, ptr %item, i64 32
-  %extents = load ptr, ptr %extents_at
-  br label %next_dim
-next_dim:
-  %axis = phi i64 [ 0, %dims ], [ %axis1, %dim_fits ]
-  %this_dim_check = phi ptr [ %first_dim_check, %dims ], [ %next_dim_check, %dim_fits ]
-  %more_dims = icmp slt i64 %axis, %rank
-  br i1 %more_dims, label %dim, label %store
-dim:
-  %extent_at = getelementptr i64, ptr %extents, i64 %axis
-  %extent = load i64, ptr %extent_at
-  %kind = load i64, ptr %this_dim_check
-  %slot_at = getelementptr i8, ptr %this_dim_check, i64 8
-  %slot = load i64, ptr %slot_at
-  %symbol_at = getelementptr i64, ptr %frame, i64 %slot
-  %coefficient_at = getelementptr i8, ptr %this_dim_check, i64 40
-  %coefficient = load i64, ptr %coefficient_at
-  %constant_at = getelementptr i8, ptr %this_dim_check, i64 48
-  %constant = load i64, ptr %constant_at
-  %rest = sub i64 %extent, %constant
-  switch i64 %kind, label %dim_fits [ i64 0, label %constant_dim i64 1, label %bound_dim i64 2, label %checked_dim ]
-constant_dim:
-  %equal = icmp eq i64 %rest, 0
-  br i1 %equal, label %dim_fits, label %answer
-checked_dim:
-  %symbol = load i64, ptr %symbol_at
-  %scaled = mul i64 %symbol, %coefficient
-  %agrees = icmp eq i64 %rest, %scaled
-  br i1 %agrees, label %dim_fits, label %answer
-bound_dim:
-  %lower_at = getelementptr i8, ptr %this_dim_check, i64 16
-  %lower = load i64, ptr %lower_at
-  %upper_at = getelementptr i8, ptr %this_dim_check, i64 24
-  %upper = load i64, ptr %upper_at
-  %plain = icmp eq i64 %coefficient, 1
-  br i1 %plain, label %bounds, label %divide
-divide:
-  %quotient = sdiv i64 %rest, %coefficient
-  %product = mul i64 %quotient, %coefficient
-  %exact = icmp eq i64 %product, %rest
-  br i1 %exact, label %bounds, label %answer
-bounds:
-  %value = phi i64 [ %rest, %bound_dim ], [ %quotient, %divide ]
-  %above = icmp sge i64 %value, %lower
-  %below = icmp sle i64 %value, %upper
-  %inside = and i1 %above, %below
-  br i1 %inside, label %step, label %answer
-step:
-  %multiple_at = getelementptr i8, ptr %this_dim_check, i64 32
-  %multiple = load i64, ptr %multiple_at
-  %free = icmp eq i64 %multiple, 1
-  br i1 %free, label %keep, label %remainder
-remainder:
-  %over = srem i64 %value, %multiple
-  %divides = icmp eq i64 %over, 0
-  br i1 %divides, label %keep, label %answer
-keep:
-  store i64 %value, ptr %symbol_at
-  br label %dim_fits
-dim_fits:
-  %axis1 = add i64 %axis, 1
-  %next_dim_check = getelementptr i8, ptr %this_dim_check, i64 56
-  br label %next_dim
-store:
-  %dim_check = phi ptr [ %first_dim_check, %read ], [ %this_dim_check, %next_dim ]
-  %array_slot_at = getelementptr i8, ptr %check, i64 32
-  %array_slot = load i64, ptr %array_slot_at
-  %address_at = getelementptr i64, ptr %frame, i64 %array_slot
-  store i64 %data, ptr %address_at
-  br label %next
-answer:
-  %code = phi i64 [ -1, %entry ], [ 0, %next ], [ %index1, %array ], [ %index1, %examine ], [ %index1, %constant_dim ],
-    [ %index1, %checked_dim ], [ %index1, %divide ], [ %index1, %bounds ], [ %index1, %remainder ]
+  %code = call i64 @tilework_gate_check(ptr %table, ptr %frame, ptr %arrays)
   %object = call ptr @PyLong_FromLong(i64 %code)
   ret ptr %object
 }}
@@ -449,12 +280,11 @@ def gate_text(triple: str) -> str:
     text = _TEXT.format(
         declarations=machine["declarations"], clock=clock, interval=POLL_INTERVAL_OFFSET, owner=POLL_OWNER_OFFSET
     )
-    text += _RUN.format(
-        name="tilework_gate_run",
-        release="%thread = call ptr @PyEval_SaveThread()",
-        acquire="call void @PyEval_RestoreThread(ptr %thread)",
-        **modes,
-        **offsets,
-    )
-    text += _RUN.format(name="tilework_gate_run_holding", release="", acquire="", **modes, **offsets)
+    text += CHECK_TEXT
+    locks = {
+        "": ("%thread = call ptr @PyEval_SaveThread()", "call void @PyEval_RestoreThread(ptr %thread)"),
+        "_holding": ("", ""),
+    }
+    for kind, (release, acquire) in locks.items():
+        text += _RUN.format(kind=kind, release=release, acquire=acquire, **modes, **offsets)
     return text + "\nattributes #0 = { nounwind }\n"
