@@ -12,9 +12,12 @@ from onnx import TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import tilework
+from tilework import dtypes
 from tilework.compiler.compile import lower_graph
 from tilework.compiler.options import CompileOptions
 from tilework.frontends.compile import load_graph
+from tilework.ops.builder import GraphBuilder
+from tilework.ops.interpret import interpret
 from tilework.runtime.context import ContextOptions
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -106,3 +109,25 @@ def test_threads_share_a_free_image_of_a_free_batch() -> None:
     assert "i0_" in shared
     sizes = ((1, 40, 9), (0, 3, 3), (3, 1, 1))
     compare(convolution(weights, 1, 1), [np.ones((n, 8, h, w), np.float32) for n, h, w in sizes])
+
+
+@pytest.mark.parametrize(("channels", "unrolled"), [(1, False), (2, True), (3, True), (5, False)])
+def test_images_of_few_channels_take_them_in_one_trip(channels: int, unrolled: bool) -> None:
+    """A stem: the channels, last in memory, are the innermost loop of the sum."""
+    random = np.random.default_rng(channels)
+    weights = random.integers(-3, 4, (5, 5, channels, 20)).astype(np.float32)
+    builder = GraphBuilder("stem")
+    x, w = builder.input("x", dtypes.float32, 2, 21, 24, channels), builder.constant(weights, "w")
+    made = builder.apply_one(
+        "convolution", x, w, window_strides=(2, 2), padding=((2, 2), (2, 2)),
+        input_dimensions=(0, 3, 1, 2), kernel_dimensions=(3, 2, 0, 1), output_dimensions=(0, 3, 1, 2),
+    )  # fmt: skip
+    graph = builder.build([made])
+    image = random.integers(-3, 4, (2, 21, 24, channels)).astype(np.float32)
+    (wanted,) = interpret(graph, {"x": image})
+    for threads, checked in ((1, False), (3, False), (2, True)):
+        with tilework.Context(ContextOptions(threads=threads)) as context:
+            compiled = tilework.compile(graph, context=context, checked=checked)
+            np.testing.assert_array_equal(compiled(image)[0], wanted)
+            (region,) = compiled.explain().regions
+            assert ("unroll(loop='v0.k0')" in region.trace) == unrolled

@@ -11,6 +11,8 @@ NEAR_LINES = 64
 """Lines of the first-level cache that a chunk of a sum may fill with what rows read."""
 LONG = 16
 """Iterations from which on a loop is long enough to be innermost."""
+MOST_STEPS = 3
+"""Steps of a sum that a tile takes in one trip at most."""
 
 
 def order_of_sums(schedule: Schedule, found: Compute, loops: tuple[Loop, ...]) -> list[str]:
@@ -63,10 +65,15 @@ def chunk_of_lines(schedule: Schedule, found: Compute, around: tuple[Loop, ...],
     return max(sizes, default=None)
 
 
-def two_steps(loop: Loop) -> bool:
-    """Whether the innermost loop of a sum is worth running two steps a trip: its end then costs half as much.
+def steps_a_trip(loop: Loop) -> int:
+    """How many steps of a sum its innermost loop is worth running in one trip: its end costs as much less.
 
-    Four would be more than LLVM's scheduler keeps in registers.
+    Two where that divides a long one, all of a short one (three channels of an image). Four would be more than LLVM's
+    scheduler keeps in registers.
     """
     extent = loop.extent.value
-    return extent is not None and extent >= LONG // 2 and extent % 2 == 0
+    if extent is None:
+        return 1
+    if extent <= MOST_STEPS:
+        return max(extent, 1)
+    return 2 if extent >= LONG // 2 and extent % 2 == 0 else 1

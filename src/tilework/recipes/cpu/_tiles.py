@@ -8,7 +8,7 @@ from tilework.loops.program import Compute, Loop, LoopProgram
 from tilework.recipes.cpu._access import addresses, buffers_of, loads_of, reduced_by, step_along
 from tilework.recipes.cpu._blocks import Tiles, in_blocks
 from tilework.recipes.cpu._lanes import slow
-from tilework.recipes.cpu._loop_order import order_of_sums, two_steps
+from tilework.recipes.cpu._loop_order import order_of_sums, steps_a_trip
 from tilework.recipes.cpu._packing import Copy, arranged, usual
 from tilework.recipes.cpu._panels import Panels, in_panels, straight_on
 from tilework.recipes.cpu._reductions import VECTORS, along_lanes, in_rows, row_loop
@@ -123,11 +123,15 @@ def with_lanes(
         panelled = in_panels(trial, found, around, panels, free, reductions)
         trial, free, reductions = panelled or (trial, free, reductions)
     # with one vector a row, LLVM would keep what both steps load at a time, and sums would leave their registers
-    if row is not None and count > 1 and two_steps(trial.setting.loop(reductions[-1])):
+    innermost = trial.setting.loop(reductions[-1])
+    steps = steps_a_trip(innermost) if row is not None and count > 1 else 1
+    if steps > 1:
         last = reductions.pop()
-        trial = trial.split(last, 2, f"{last}.pair", f"{last}.step")
-        reductions.append(f"{last}.pair")
-        vectors = (f"{last}.step", *vectors)
+        if innermost.extent.value != steps or not reductions:
+            trial = trial.split(last, steps, f"{last}.pair", f"{last}.step")
+            reductions.append(f"{last}.pair")
+            last = f"{last}.step"
+        vectors = (last, *vectors)
     if panelled is None:
         name = row.variable if row is not None else ""
         ordered = packable | {copy.buffer for copy in copies}
