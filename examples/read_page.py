@@ -1,7 +1,8 @@
 """Read the text on a picture of a page: `make demo`.
 
 The page is drawn anew. The reader is that of the package `rapidocr_onnxruntime`, its networks compiled and run by
-Tilework, with ONNX Runtime beside it. Pictures of the page and of what was read go to `out/demo`.
+Tilework, with ONNX Runtime beside it. Pictures of the page and of what was read go to `out/demo`, and for each network
+a page in HTML that tells where its time goes.
 Exit code: 0 both engines read the same text and every character of it is right; 1 they do not, or one is not;
 2 something that is needed cannot be had.
 """
@@ -19,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from benchmarks.harness.onnx_engines import session
 from benchmarks.harness.result import MissingPeerError
+from examples.network_reports import write_reports
 from examples.reader import (
     NETWORKS,
     Line,
@@ -244,6 +246,9 @@ def show(
     print("Height and width are free: one compilation reads pages and lines of any size.")
     shown = OUT.relative_to(ROOT) if OUT.is_relative_to(ROOT) else OUT
     print(f"\nPICTURES: {shown}/page.png, {shown}/read.png (with a box around each line, and its text)")
+    reports = write_reports(OUT, {name: (one.executable, watches[name].last) for name, one in ready.items()})
+    print("REPORTS: where the time of each network goes, to open in a browser")
+    print("\n".join(f"  {shown / report.name}" for report in reports))
     network = shlex.quote(str(model_file(package, "recognition")))
     print("NEXT: make demo-magika shows every stage of a small network; of one of these, what was decided and why:")
     print(f"  tilework explain {network}")

@@ -48,12 +48,13 @@ class Line:
 
 
 class Stopwatch:
-    """Runs a network through another object, and keeps the seconds that it took and the shapes that it was given."""
+    """Runs a network through another object, and keeps the seconds that it took, shapes given and the last array."""
 
     def __init__(self, network: Network) -> None:
         self._network = network
         self.seconds: list[float] = []
         self.shapes: list[tuple[int, ...]] = []
+        self.last: Array | None = None
 
     def __call__(self, given: Array) -> Sequence[Any]:
         """Return what the network returns."""
@@ -61,6 +62,7 @@ class Stopwatch:
         found = self._network(given)
         self.seconds.append(time.perf_counter() - start)
         self.shapes.append(given.shape)
+        self.last = given
         return found
 
     def lap(self) -> float:

@@ -76,8 +76,11 @@ def test_what_the_disk_answers_is_told() -> None:
 
 def test_a_stopwatch_keeps_shapes_and_laps() -> None:
     watch = Stopwatch(lambda given: [given + 1])
-    (found,) = watch(np.zeros((2, 3), np.float32))
+    assert watch.last is None
+    given = np.zeros((2, 3), np.float32)
+    (found,) = watch(given)
     assert found[0, 0] == 1
+    assert watch.last is given
     assert watch.shapes == [(2, 3)]
     assert watch.lap() > 0
     assert watch.lap() == 0

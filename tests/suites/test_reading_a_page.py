@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from examples import read_page
-from examples.reader import Network
+from examples.reader import NETWORKS, Network
 
 for needed in ("cv2", "PIL", "pyclipper", "shapely", "yaml", "onnxruntime"):
     pytest.importorskip(needed, reason=f"the text reader needs {needed}: `make suites` or `make demo` installs it")
@@ -40,6 +40,9 @@ def test_the_page_is_read(kept: str, tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "242 of 242 characters" in shown
     assert "Tilework reads this page" in shown
     assert max(len(line) for line in shown.splitlines() if "/" not in line) <= 120  # paths may be longer
+    for network in NETWORKS:
+        assert f"{network}.html" in shown
+        assert "<svg" in (tmp_path / "pictures" / f"{network}.html").read_text(encoding="utf-8")
     with Image.open(tmp_path / "pictures" / "read.png") as picture:
         assert picture.size == (1920, 736)
     assert (tmp_path / "pictures" / "page.png").is_file()
