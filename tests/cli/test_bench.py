@@ -129,7 +129,11 @@ def test_outputs_that_differ_have_an_exit_code(bench: Run, model: Path, monkeypa
 @pytest.mark.parametrize(
     ("words", "code", "text"),
     [
-        (["--against", "torch"], 2, "TW1001"),
+        (["--against", "jax"], 2, "TW1001"),
+        (["--against", "torch"], 2, "torch.export.save"),
+        (["--against", "torch", "--torch", "m.pt"], 2, "only exported programs"),
+        (["--against", "torch", "--torch", "nowhere.pt2"], 2, "no such file"),
+        (["--torch", "m.pt2"], 2, "TW1002"),
         (["--against", ""], 2, "TW1001"),
         (["--against", "none,onnxruntime"], 2, "TW1001"),
         (["--against", "onnxruntme"], 2, "did you mean onnxruntime"),
@@ -153,7 +157,7 @@ def test_refusals(bench: Run, model: Path, words: list[str], code: int, text: st
     assert done.json["error"]["code"].startswith("TW")
 
 
-@pytest.mark.parametrize("words", [["--check", "torch"], ["--check", "onnxruntime,torch"]])
+@pytest.mark.parametrize("words", [["--check", "jax"], ["--check", "onnxruntime,jax"]])
 def test_run_refuses_engines_that_there_are_not(bench: Run, model: Path, words: list[str]) -> None:
     done = bench("run", model, *words, "--json")
     assert (done.code, done.json["error"]["code"]) == (2, "TW1001")
@@ -167,7 +171,7 @@ def test_an_error_of_the_run_is_ours(bench: Run, make_model: MakeModel, saved: A
 
 
 def test_every_engine_has_a_file_and_what_it_needs() -> None:
-    assert engines.peer_names() == ("onnxruntime", "openvino")
+    assert engines.peer_names() == ("onnxruntime", "openvino", "torch")
     for name in (engines.OURS, *engines.peer_names()):
         assert engines.engine_named(name).module == name
 

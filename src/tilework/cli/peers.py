@@ -13,7 +13,7 @@ from tilework.cli.exit_codes import DIFFERENT, NO_PEER
 from tilework.cli.failures import say
 from tilework.cli.subject import is_package
 from tilework.errors import UsageError
-from tilework.peers.engine import peer_names
+from tilework.peers.engine import engine_named, peer_names
 
 if TYPE_CHECKING:
     from tilework.peers.check import Checked
@@ -24,6 +24,11 @@ ONNX_OPTION = click.option(
     "--onnx", type=click.Path(path_type=Path), default=None, metavar="FILE.onnx",
     help="What other engines open, where MODEL is a package.",
 )  # fmt: skip
+TORCH_OPTION = click.option(
+    "--torch", type=click.Path(path_type=Path), default=None, metavar="FILE.pt2",
+    help="What torch opens: the same model by torch.export.save (default: MODEL's name with .pt2).",
+)  # fmt: skip
+EXPORTED = ".pt2"
 
 
 def chosen(text: str, option: str) -> tuple[str, ...]:
@@ -38,23 +43,46 @@ def chosen(text: str, option: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(names)) if names != [NONE] else ()
 
 
-def file_for_peers(model: Path, onnx: Path | None, peers: tuple[str, ...]) -> Path | None:
-    """The file that peers open; None where there are no peers. Raises `UsageError` 1002 for none, or one too many."""
-    if not peers:
-        if onnx is not None:
-            raise UsageError(1002, "--onnx: no other engine opens it", where="--onnx", hint="leave it out")
-        return None
+def files_for_peers(model: Path, onnx: Path | None, torch: Path | None, peers: tuple[str, ...]) -> dict[str, Path]:
+    """The file that each peer opens. Raises `UsageError` 1002 for one that is not there, or that nobody opens."""
+    exported = tuple(name for name in peers if engine_named(name).suffix == EXPORTED)
+    others = tuple(name for name in peers if name not in exported)
+    if torch is not None and not exported:
+        raise UsageError(1002, "--torch: no other engine opens it", where="--torch", hint="leave it out")
+    if onnx is not None and not others:
+        raise UsageError(1002, "--onnx: no other engine opens it", where="--onnx", hint="leave it out")
+    found = {name: _onnx_file(model, onnx, name) for name in others}
+    return {**found, **{name: _exported_file(model, torch, name) for name in exported}}
+
+
+def _onnx_file(model: Path, onnx: Path | None, peer: str) -> Path:
     if not is_package(model):
         if onnx is not None:
             text = f"--onnx: other engines open {model} itself"
             raise UsageError(1002, text, where="--onnx", hint="leave it out")
         return model
     if onnx is None:
-        text = f"{peers[0]} cannot open {model}: it is a package of Tilework"
+        text = f"{peer} cannot open {model}: it is a package of Tilework"
         raise UsageError(1002, text, where="MODEL", hint="give the model that it was made from: --onnx FILE.onnx")
     if not onnx.is_file():
         raise UsageError(1002, f"--onnx {onnx}: there is no such file", where="--onnx")
     return onnx
+
+
+def _exported_file(model: Path, torch: Path | None, peer: str) -> Path:
+    how = "in PyTorch, torch.export.save(torch.export.export(module, inputs), FILE) writes one"
+    if torch is None:
+        beside = model.with_suffix(EXPORTED)
+        if not beside.is_file():
+            text = f"{peer} cannot open {model}, and there is no {beside} beside it"
+            raise UsageError(1002, text, where="MODEL", hint=f"give the same model: --torch FILE{EXPORTED}; {how}")
+        return beside
+    if torch.suffix != EXPORTED:
+        text = f"--torch {torch}: only exported programs ({EXPORTED}) are opened"
+        raise UsageError(1002, text, where="--torch", hint=how)
+    if not torch.is_file():
+        raise UsageError(1002, f"--torch {torch}: there is no such file", where="--torch", hint=how)
+    return torch
 
 
 def end_with(others: Sequence[Checked], random: Sequence[str], *, asked: bool = True) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -74,14 +74,14 @@ def compare_engines(
     peers: Sequence[str],
     *,
     rounds: int | None = None,
-    onnx: Path | None = None,
+    files: Mapping[str, Path] | None = None,
     tell: Tell = _silent,
 ) -> Comparison:
     """Let Tilework and the peers of these names open the model, compare their outputs, and time them.
 
-    `onnx` is the file that peers open where the task's model is a package. `tell` hears what is being done. A peer that
-    fails is left out and named. Raises what Tilework raises for the model or its inputs, `RunError` 1766 where its
-    process dies, 1761 where no process can be started.
+    `files` are those that peers open, by name, where it is not the task's model. `tell` hears what is being done. A
+    peer that fails is left out and named. Raises what Tilework raises for the model or its inputs, `RunError` 1766
+    where its process dies, 1761 where no process can be started.
     """
     with contextlib.ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="tilework-")))
@@ -93,12 +93,12 @@ def compare_engines(
         running: list[EngineProcess] = []
         skipped: dict[str, str] = {}
         results: dict[str, dict[str, Array]] = {}
-        theirs = replace(task, model=str(onnx), package=False) if onnx is not None else task
+        tasks = {name: replace(task, model=str(file), package=False) for name, file in (files or {}).items()}
         for name in (OURS, *peers):
             tell(f"{name} opens the model")
             one: EngineProcess | None = None
             try:
-                one = stack.enter_context(EngineProcess(name, task if name == OURS else theirs, arrays, described))
+                one = stack.enter_context(EngineProcess(name, tasks.get(name, task), arrays, described))
                 results[name] = one.outputs(folder / f"{name}.npz")
                 one.calibrate(BLOCK_SECONDS)
             except EngineFailedError as error:

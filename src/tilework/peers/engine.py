@@ -44,12 +44,14 @@ class Opened:
 class Engine:
     """One engine: the module it needs, what imports that and all it will need for a task, and what opens a model.
 
-    `load` returns the library's version; it raises `ModuleNotFoundError` where it is not installed.
+    `suffix` is that of the files it opens. `load` returns the library's version; it raises `ModuleNotFoundError` where
+    it is not installed.
     """
 
     module: str
     load: Callable[[Task], str]
     open: Callable[[Task], Opened]
+    suffix: str = ".onnx"
 
 
 def peer_names() -> tuple[str, ...]:

@@ -11,7 +11,7 @@ import click
 
 from tilework.cli import options, reports
 from tilework.cli.parsing import input_paths, shapes
-from tilework.cli.peers import ONNX_OPTION, chosen, end_with, file_for_peers
+from tilework.cli.peers import ONNX_OPTION, TORCH_OPTION, chosen, end_with, files_for_peers
 from tilework.cli.progress import working
 from tilework.cli.sizes import in_words
 from tilework.cli.subject import arguments, declared, is_package, opened, refuse_compiling_options
@@ -35,7 +35,7 @@ FEWEST_FOR_INTERVALS = 6
 @options.model
 @click.option(
     "--against", default=None, metavar="ENGINE[,ENGINE]",
-    help="Engines to compare with: onnxruntime, openvino, or none (default: onnxruntime, if it is installed).",
+    help="Engines to compare with: onnxruntime, openvino, torch, or none (default: onnxruntime, if it is installed).",
 )  # fmt: skip
 @click.option("--rounds", type=int, default=None, metavar="N", help="Rounds of samples (default: 31 in a minute).")
 @options.inputs
@@ -44,12 +44,13 @@ FEWEST_FOR_INTERVALS = 6
 @options.machine
 @options.numerics
 @ONNX_OPTION
+@TORCH_OPTION
 @options.reports
 @options.as_json
 def command(
     model: Path, against: str | None, rounds: int | None, inputs: tuple[str, ...], seed: int, fixed: tuple[str, ...],
-    threads: int | None, machine: str | None, numerics: Level, onnx: Path | None, report: Path | None,
-    trace: Path | None, as_json: bool,
+    threads: int | None, machine: str | None, numerics: Level, onnx: Path | None, torch: Path | None,
+    report: Path | None, trace: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Time MODEL (an ONNX file or a .tilework package) beside other engines, each in a process of its own.
 
@@ -64,9 +65,9 @@ def command(
     peers = chosen(against if against is not None else USUAL_PEERS, "--against")
     if is_package(model):
         refuse_compiling_options(model)
-        if against is None and onnx is None:
+        if against is None and onnx is None and torch is None:
             peers = ()
-    theirs = file_for_peers(model, onnx, peers)
+    theirs = files_for_peers(model, onnx, torch, peers)
     with working(f"reading {model}") as tell:
         from tilework.peers.comparison import compare_engines
         from tilework.peers.engine import Task
@@ -75,7 +76,7 @@ def command(
         count = thread_count(threads)
         arrays, random = arguments(declared(model, given_shapes, numerics, machine), paths, seed)
         task = Task(str(model), arrays, count, given_shapes, numerics, machine, is_package(model))
-        found = compare_engines(task, peers, rounds=rounds, onnx=theirs, tell=tell)
+        found = compare_engines(task, peers, rounds=rounds, files=theirs, tell=tell)
     if files.any:
         profile = _profile(model, given_shapes, numerics, machine, count, arrays)
         reports.write(files, profile, model, engines=[_engine_times(found, ran) for ran in found.engines])
@@ -122,6 +123,9 @@ def _print(found: Comparison, random: Sequence[str], seed: int, threads: int) ->
         click.echo(
             f"{ran.name:12}{call:>28}{facts.open_seconds * 1e3:14.1f}{facts.first_seconds * 1e3:16.1f}{peak:>14}"
         )
+    for ran in found.engines[1:]:
+        if why := ran.facts.facts.get("why_eager"):
+            click.echo(f"{ran.name} runs operator by operator, as it cannot compile: {why}")
     kept = found.ours.facts.facts.get("cache")
     if kept and kept["hits"]:
         total = kept["hits"] + kept["misses"]

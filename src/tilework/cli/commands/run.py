@@ -12,7 +12,7 @@ import numpy as np
 
 from tilework.cli import options, reports
 from tilework.cli.parsing import input_paths, shapes
-from tilework.cli.peers import ONNX_OPTION, chosen, end_with, file_for_peers
+from tilework.cli.peers import ONNX_OPTION, TORCH_OPTION, chosen, end_with, files_for_peers
 from tilework.cli.progress import working
 from tilework.cli.sizes import bytes_of
 from tilework.cli.subject import (
@@ -45,16 +45,17 @@ if TYPE_CHECKING:
 @click.option("--memory-limit", default=None, metavar="BYTES", help="Most memory that a call may take, e.g. 4G.")
 @click.option(
     "--check", default=None, metavar="ENGINE[,ENGINE]",
-    help="Compare the outputs with those of onnxruntime or openvino.",
+    help="Compare the outputs with those of onnxruntime, openvino or torch.",
 )  # fmt: skip
 @ONNX_OPTION
+@TORCH_OPTION
 @click.option("--save", type=click.Path(path_type=Path), default=None, metavar="OUT.npz", help="Write the outputs.")
 @options.reports
 @options.as_json
 def command(
     model: Path, inputs: tuple[str, ...], seed: int, fixed: tuple[str, ...], threads: int | None, machine: str | None,
-    numerics: Level, memory_limit: str | None, check: str | None, onnx: Path | None, save: Path | None,
-    report: Path | None, trace: Path | None, as_json: bool,
+    numerics: Level, memory_limit: str | None, check: str | None, onnx: Path | None, torch: Path | None,
+    save: Path | None, report: Path | None, trace: Path | None, as_json: bool,
 ) -> None:  # fmt: skip
     """Compile MODEL (an ONNX file), run it, and say how long that took: compiling, the first call, a second one.
 
@@ -70,7 +71,7 @@ def command(
     if package:
         refuse_compiling_options(model)
     peers = chosen(check, "--check") if check is not None else ()
-    theirs = file_for_peers(model, onnx, peers)
+    theirs = files_for_peers(model, onnx, torch, peers)
     with working("starting"):
         from tilework.peers.check import check_outputs
         from tilework.peers.engine import Task
@@ -101,8 +102,8 @@ def command(
         if save is not None:
             save_arrays(save, named)
         for name in peers:
-            with working(f"{name} runs {theirs}"):
-                task = Task(str(theirs), arrays, context.pool.threads, given_shapes)
+            with working(f"{name} runs {theirs[name]}"):
+                task = Task(str(theirs[name]), arrays, context.pool.threads, given_shapes)
                 others.append(check_outputs(name, task, named))
         if files.any:
             with working(f"profiling {model}"):

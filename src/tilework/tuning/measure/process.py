@@ -56,7 +56,11 @@ class WorkerProcess:
             os.close(life)
         self._answers = answers
         self._unread = b""
-        ready = self._line(monotonic() + START_SECONDS)
+        try:
+            ready = self._line(monotonic() + START_SECONDS)
+        except BaseException:  # Ctrl-C while it starts
+            self.kill()
+            raise
         if ready is None or not ready.get("ready"):
             said = self.last_words()
             self.close()
