@@ -201,10 +201,14 @@ def test_a_free_number_of_rows() -> None:
 
 
 # -- several walks over a row ------------------------------------------------------------------------------------------
-def normalised(shape: tuple[IntLike, ...], symbols: tuple[Symbol, ...] = ()) -> Graph:
-    """Each row less its mean, by its standard deviation."""
+def normalised(
+    shape: tuple[IntLike, ...], symbols: tuple[Symbol, ...] = (), added: tuple[IntLike, ...] | None = None
+) -> Graph:
+    """Each row, plus an input of the shape `added`, less its mean, by its standard deviation."""
     builder = GraphBuilder("normalised", symbols)
     x = builder.input("x", F, *shape)
+    if added is not None:
+        x = builder.apply_one("add", x, builder.input("b", F, *added))
     length = builder.constant(np.array(float(int(shape[-1])), np.float32))
     last = (len(shape) - 1,)
 
@@ -222,6 +226,21 @@ def test_reductions_of_rows_join() -> None:
     assert region.operators.count("reduce") == 2
     text = str(scheduled(normalised((48, 100))).program)
     assert "shape=(dim('48'), dim('1'))" not in text  # means of one row at a time
+
+
+@pytest.mark.parametrize("added", [(1, 100), (1, 48, 100), (3, 1, 100)])
+def test_what_is_added_to_every_row_leaves_the_walks_together(added: tuple[int, ...]) -> None:
+    """It is used for several rows, as an operand of a product is; the rows are used once."""
+    shape = (48, 100) if len(added) == 2 else (3, 48, 100)
+    graph = normalised(shape, added=added)
+    text = str(scheduled(graph).program)
+    assert text.count("kind='parallel'") == 1
+    x, b = (np.random.default_rng(s).standard_normal(each, np.float32) for s, each in enumerate((shape, added)))
+    wide = x.astype(np.float64) + b
+    wide -= wide.mean(-1, keepdims=True)
+    for checked in (False, True):
+        (found,) = compile_graph(graph, CompileOptions(checked=checked))(x, b)
+        np.testing.assert_allclose(found, wide / np.sqrt((wide**2).mean(-1, keepdims=True)), 1e-4, 1e-5)
 
 
 def test_long_rows_do_not_join() -> None:

@@ -6,7 +6,7 @@ from tilework.dims import product
 from tilework.loops.expressions import Call, Load, walk
 from tilework.loops.functions import FUNCTIONS
 from tilework.loops.program import Compute, Loop, Node, Sequence, children, statements
-from tilework.recipes.cpu._access import uses_again
+from tilework.recipes.cpu._access import loads_of, uses_again
 from tilework.schedule.primitive import Setting
 from tilework.schedule.primitives.compute_at import ComputeAt
 from tilework.schedule.primitives.fission import Fission
@@ -51,10 +51,11 @@ def together(schedule: Schedule) -> Schedule:
     Stages before the last move to the innermost of the last one's loops where none computes anything twice.
     """
     mains = [main_statement(loop) for loop in outermost_loops(schedule.program.body)]
-    before = [schedule.setting.statement(name) for name in mains[:-1]]
-    if not before or any(uses_again(found, schedule.setting.enclosing(found)) for found in before):
-        return schedule  # a product needs tiles of its own
-    last = schedule.setting.statement(mains[-1])
+    if len(mains) < 2:
+        return schedule
+    *before, last = (schedule.setting.statement(name) for name in mains)
+    if any(_needs_tiles(schedule.setting, found, last) for found in before):
+        return schedule
     around = band(schedule.setting.enclosing(last)[0])
     for loop in reversed(around):
         trial = schedule
@@ -66,6 +67,21 @@ def together(schedule: Schedule) -> Schedule:
         else:
             return trial
     return schedule
+
+
+def _needs_tiles(setting: Setting, found: Compute, last: Compute) -> bool:
+    """Whether a stage is a product, which needs tiles of its own.
+
+    A softmax of rows and a mask uses the mask again for every row, but the rows themselves once: it walks over all that
+    the last stage does, and some operand is as large as that.
+    """
+    around = setting.enclosing(found)
+    if not uses_again(found, around):
+        return False
+    loops = {loop.variable for loop in around if loop.extent != 1}
+    walks = any(loops <= {name for entry in load.index for name in entry.names()} for load in loads_of(found))
+    trips = (product([loop.extent for loop in setting.enclosing(statement)]) for statement in (found, last))
+    return not (walks and next(trips) == next(trips))
 
 
 def _once(before: Schedule, after: Schedule, statement: str, at: str) -> bool:

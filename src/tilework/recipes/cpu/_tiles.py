@@ -176,14 +176,16 @@ def _ahead(
     """Fetch what a long chain loads along its lanes before it does.
 
     A core that computes a long chain does not look as far ahead as its own next loads, and what the hardware fetches by
-    itself ends with the page.
+    itself ends with the page. Rows that end sooner are left alone.
     """
     if chosen != around[-1].variable:
         return schedule
+    trips = schedule.setting.loop(outer).extent.value
     for buffer in dict.fromkeys(load.buffer for load in loads_of(found)):
         size = schedule.program.buffers[buffer].dtype.itemsize
         iterations = -(-AHEAD_BYTES // (lanes * size))
-        schedule = schedule.attempt(Prefetch(found.name, outer, buffer, iterations)) or schedule
+        if trips is None or trips > iterations:
+            schedule = schedule.attempt(Prefetch(found.name, outer, buffer, iterations)) or schedule
     return schedule
 
 
