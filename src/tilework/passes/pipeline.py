@@ -12,6 +12,7 @@ from tilework.passes.fold_constants import FoldConstants
 from tilework.passes.fold_scales import FoldScales
 from tilework.passes.inline_branches import InlineBranches
 from tilework.passes.merge_duplicates import MergeDuplicates
+from tilework.passes.one_hot_products import OneHotProducts
 from tilework.passes.protocol import Pass
 from tilework.passes.simplify_algebra import SimplifyAlgebra
 from tilework.passes.tails_before_movement import TailsBeforeMovement
@@ -20,6 +21,7 @@ DEFAULT_PASSES: tuple[Pass, ...] = (
     FoldConstants(),
     InlineBranches(),
     SimplifyAlgebra(),
+    OneHotProducts(),
     TailsBeforeMovement(),
     MergeDuplicates(),
     EliminateDeadCode(),
