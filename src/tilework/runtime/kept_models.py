@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 
 from tilework.cache.entry import Entry
+from tilework.cache.eviction import LARGE
 from tilework.cache.keys import Key
 from tilework.cache.store import Store
 from tilework.errors import CodegenError, FileFormatError, ParseError
@@ -63,3 +64,13 @@ def keep_model(store: Store, key: Key, executable: Executable, leaves_free: bool
         ))  # fmt: skip
         return
     store.put(key, sections)
+
+
+def keep_small_model(store: Store, key: Key, executable: Executable) -> None:
+    """Keep what was compiled for the sizes of one call, if it is no large entry: there may be one for each size."""
+    try:
+        sections = {**executable.sections(), _ABOUT: json.dumps({"leaves_free": False}).encode()}
+    except FileFormatError:
+        return
+    if Entry(key, sections).size <= store.limit // LARGE:
+        store.put(key, sections)

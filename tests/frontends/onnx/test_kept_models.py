@@ -12,10 +12,12 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 
 import tilework
+from tilework.cache.store import Store
 from tilework.compiler import own_sources as own
 from tilework.errors import TileworkError
 from tilework.frontends.onnx import compiled, kept
@@ -23,6 +25,7 @@ from tilework.frontends.onnx.model_files import locations_of
 from tilework.machine.cpu import CpuMachine
 from tilework.plan.text import plan_text
 from tilework.runtime.context import Context
+from tilework.runtime.kept_reasons import PER_CALL
 
 rng = np.random.default_rng(11)
 
@@ -174,7 +177,9 @@ def test_what_is_compiled_at_each_call_and_what_is_refused_stay_so(tmp_path: Pat
         found = tilework.compile(source, context=Context())
         assert type(found).__name__ == "PerShape"
         x = rows(5)
-        np.testing.assert_array_equal(found(x, np.array([0]))[0], x.sum(0, keepdims=True))
+        for axis in (0, 1, 0):  # what decides is part of the key
+            np.testing.assert_array_equal(found(x, np.array([axis]))[0], x.sum(axis, keepdims=True))
+    assert len(count) == 1
     wrong = proto([helper.make_node("NoSuchOperator", ["x"], ["y"])]).SerializeToString()
     said: list[str] = []
     for _ in range(2):
@@ -186,6 +191,80 @@ def test_what_is_compiled_at_each_call_and_what_is_refused_stay_so(tmp_path: Pat
         with pytest.raises(TileworkError) as refused:
             compile_anew(source)
         assert refused.value.code in (1101, 1102)
+
+
+def _of_two_ranks() -> bytes:
+    """y = x + 1, or of four rows their sums + 1."""
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (float[N, 3] x) => (float y) {
+        one = Constant <value = int64[1] {1}> ()
+        four = Constant <value = int64[1] {4}> ()
+        rows = Shape <start = 0, end = 1> (x)
+        same = Equal (rows, four)
+        scalar = Squeeze (same)
+        y0 = If (scalar) <
+            then_branch = a () => (t) { t = ReduceSum <keepdims = 0> (x, one) },
+            else_branch = b () => (e) { e = Identity (x) }
+        >
+        step = Constant <value_float = 1.0> ()
+        y = Add (y0, step)
+    }"""
+    model = onnx.parser.parse_model(text)
+    model.graph.output[0].ClearField("type")
+    return model.SerializeToString()
+
+
+def test_sizes_and_ranks_that_a_call_decides_are_found_again(
+    tmp_path: Path, count: list[object], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from tilework.runtime.per_shape import PerShape
+
+    path = tmp_path / "ranks.onnx"
+    path.write_bytes(_of_two_ranks())
+    x = rows(4)
+    made: list[object] = []
+    plain = compiled.compile_exactly
+
+    def counted(*rest: Any, **named: Any) -> Any:
+        made.append(rest)
+        return plain(*rest, **named)
+
+    monkeypatch.setattr(compiled, "compile_exactly", counted)
+    reasons: list[str] = []
+    for n in (1, 2):
+        found = tilework.compile(path, context=Context())
+        assert isinstance(found, PerShape)
+        np.testing.assert_array_equal(found(x)[0], x.sum(1) + 1)
+        reasons.append(str(found.reason))
+        assert len(made) == 1
+        assert len(count) == 1
+        assert [str(port.type) for port in found.inputs] == ["float32[N, 3]"]
+        path = path.rename(tmp_path / f"{n}.onnx")
+    assert reasons[0].replace("ranks.onnx", "1.onnx") == reasons[1]
+    found = tilework.compile(path, context=Context())
+    np.testing.assert_array_equal(found(x[:2])[0], x[:2] + 1)  # other sizes
+    assert len(made) == 2
+    monkeypatch.setenv("TILEWORK_CACHE_LIMIT", "40K")  # every entry is a large one
+    for _ in range(2):
+        found = tilework.compile(path, context=Context())
+        np.testing.assert_array_equal(found(x[:3])[0], x[:3] + 1)
+    assert len(made) == 4
+
+
+@pytest.mark.parametrize("told", [b"", b"{}", b'{"inputs": [["x", ["float32", ["N +"]]]]}', b'{"inputs": [["x", 3]]}'])
+def test_a_reason_that_cannot_be_read_is_set_aside(place: Path, count: list[object], told: bytes) -> None:
+    tilework.compile(_of_two_ranks(), context=Context())
+    store = Store(place, 1 << 30)
+    (entry,) = [
+        entry for entry in map(store.read, [kept.path for kept in store.entries()]) if entry.key.kind == PER_CALL
+    ]
+    store.put(entry.key, {"why": told})
+    count.clear()
+    for _ in range(2):
+        x = rows(4)
+        np.testing.assert_array_equal(tilework.compile(_of_two_ranks(), context=Context())(x)[0], x.sum(1) + 1)
+    assert len(count) == 1
+    assert store.set_aside == 1
 
 
 def test_black_boxes_are_compiled_each_time(count: list[object]) -> None:

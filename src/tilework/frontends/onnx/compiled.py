@@ -42,7 +42,7 @@ def compile_model(
     kept: KeptModel | None = None,
 ) -> Executable | PerShape:
     """Compile a model. Arguments and errors as `tilework.compile`; `check` as for `import_model`; `kept` is told what
-    the model consists of, and gets what is compiled for all sizes.
+    the model consists of, and gets what is compiled.
     """
     model = load(source)
     names = overridable_initialisers(model.proto)
@@ -83,7 +83,10 @@ def _compiled(
     overridden = model.overridden
 
     def compile_for(exact: Mapping[str, Sequence[int]], values: Mapping[str, Array]) -> Executable:
-        return compile_exactly(source, shapes, options, context, exact, values, check, overridden)
+        def make() -> Executable:
+            return compile_exactly(source, shapes, options, context, exact, values, check, overridden)
+
+        return make() if kept is None else kept.for_call(exact, values, make)
 
     if kept is not None:
         kept.learn(model.proto)
@@ -96,6 +99,8 @@ def _compiled(
         tensors = [kind for _, kind in types if isinstance(kind, TensorType)]
         if not error.decided_by and all(extent.is_constant for kind in tensors for extent in kind.shape):
             raise
+        if kept is not None and overriding is None:
+            kept.keep_per_call(types, error)
         return PerShape(types, error, compile_for, context, overriding)
     others = _leaves_extents_free(model, shapes or {})
     del model  # what is kept for later is what the caller gave, a path perhaps

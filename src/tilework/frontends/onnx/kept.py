@@ -1,29 +1,32 @@
 """`compile_kept`: a model that was compiled before, as it is kept on disk, or `compile_model`.
 
-What is kept is the compilation for all sizes. Models of which no file can hold that (compiled at each call, or with
-black boxes) and what is compiled for the sizes of a call are compiled anew, from kept objects: every one would keep the
-weights again.
+What is kept is the compilation for all sizes. What is compiled for the sizes of a call is kept where it is small, since
+every one keeps the weights again; of a model that is compiled at each call, that it is one is kept too. Models with
+black boxes are compiled anew, from kept objects.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeAlias
 
+from tilework.cache.hashing import checksum
 from tilework.cache.keys import Key, key_of
 from tilework.cache.store import Store
 from tilework.compiler.model_key import parts_beside_the_model
 from tilework.compiler.options import CompileOptions
 from tilework.compiler.own_sources import are_as_loaded
+from tilework.errors import FrontendError
 from tilework.frontends.onnx.installed import onnx_version
 from tilework.frontends.onnx.model_files import ModelContent, SeenFile, content_of, locations_of
 from tilework.machine.cpu import CpuMachine
 from tilework.machine.finder import machine as machine_named
 from tilework.runtime.context import Context, default_context
 from tilework.runtime.executable import Executable
-from tilework.runtime.kept_models import KIND, keep_model, kept_model
+from tilework.runtime.kept_models import KIND, keep_model, keep_small_model, kept_model
+from tilework.runtime.kept_reasons import PER_CALL, Inputs, keep_per_call, kept_per_call
 from tilework.runtime.variants import Array, ShapeVariants
 
 if TYPE_CHECKING:
@@ -46,17 +49,26 @@ def compile_kept(
     kept = _looked_up(source, shapes, options, owner)
     if kept is None:
         return _compile(source, shapes, options, context, None)
+
+    def compile_for(exact: Shapes, values: Mapping[str, Array]) -> Executable:
+        def make() -> Executable:
+            from tilework.frontends.onnx.compiled import compile_exactly
+
+            return compile_exactly(source, shapes, options, context, exact, values)
+
+        return kept.for_call(exact, values, make)
+
     found = kept.find()
     if found is None:
+        per_call = kept.found_per_call()
+        if per_call is not None:
+            from tilework.runtime.per_shape import PerShape
+
+            return PerShape(*per_call, compile_for, context)
         with kept.alone():
             found = kept.find(again=True)  # another process may have made it meanwhile
             if found is None:
                 return _compile(source, shapes, options, context, kept)
-
-    def compile_for(exact: Shapes, values: Mapping[str, Array]) -> Executable:
-        from tilework.frontends.onnx.compiled import compile_exactly
-
-        return compile_exactly(source, shapes, options, context, exact, values)
 
     def compile_with(overridden: tuple[str, ...]) -> Executable | PerShape:
         from tilework.frontends.onnx.compiled import compile_overridden
@@ -129,11 +141,51 @@ class KeptModel:
     def keep(self, executable: Executable, leaves_free: bool) -> None:
         """Keep what was compiled, unless a file of the model, or of this package, changed while it was."""
         key = self._key()
-        files = [*(self._data or {}).values(), *([self._content.file] if self._content.file is not None else [])]
-        if key is not None and self._store.access.writes and all(f.unchanged() for f in files) and are_as_loaded():
+        if key is not None and self._may_keep():
             keep_model(self._store, key, executable, leaves_free)
 
-    def _key(self) -> Key | None:
+    def for_call(self, exact: Shapes, values: Mapping[str, Array], make: Callable[[], Executable]) -> Executable:
+        """What serves these shapes, and these values of some inputs: found, or made and, unless it is large, kept.
+
+        Raises what `make` does, and `CodegenError` 1764 as compiling does.
+        """
+        own = KeptModel(
+            self._store, self._content, {**self._parts, **_call_parts(exact, values)}, self._owner, self._target
+        )
+        own._data = self._data
+        found = own.find()
+        if found is None:
+            with own.alone():
+                found = own.find(again=True)
+                if found is None:
+                    made = make()
+                    key = own._key()
+                    if key is not None and own._may_keep():
+                        keep_small_model(self._store, key, made)
+                    return made
+        return found[0]
+
+    def found_per_call(self) -> tuple[Inputs, FrontendError] | None:
+        """Of a model that is compiled at each call its inputs, and why it is; None where that is not known."""
+        key = self._key(PER_CALL)
+        return None if key is None else kept_per_call(self._store, key, self._called)
+
+    def keep_per_call(self, inputs: Inputs, reason: FrontendError) -> None:
+        """Keep that the model is compiled at each call, on the same conditions."""
+        key = self._key(PER_CALL)
+        if key is not None and self._may_keep():
+            keep_per_call(self._store, key, self._called, inputs, reason)
+
+    @property
+    def _called(self) -> str:
+        """What errors call the model."""
+        return str(self._content.file.path) if self._content.file is not None else ""
+
+    def _may_keep(self) -> bool:
+        files = [*(self._data or {}).values(), *([self._content.file] if self._content.file is not None else [])]
+        return self._store.access.writes and all(f.unchanged() for f in files) and are_as_loaded()
+
+    def _key(self, kind: str = KIND) -> Key | None:
         """The key; None where nobody knows yet which files are part of the model, or one of them cannot be had."""
         if self._data is None:
             names = self._store.get(self._names)
@@ -142,4 +194,16 @@ class KeptModel:
         if self._data is None:
             return None
         data = json.dumps([[location, file.digest] for location, file in sorted(self._data.items())])
-        return key_of(KIND, {**self._parts, "data": data})
+        return key_of(kind, {**self._parts, "data": data})
+
+
+def _call_parts(exact: Shapes, values: Mapping[str, Array]) -> dict[str, str]:
+    """What the sizes and values of a call add to a key."""
+    held = [
+        [name, array.dtype.name, list(array.shape), checksum(array.tobytes()).hex()]
+        for name, array in sorted(values.items())
+    ]
+    return {
+        "sizes of the call": json.dumps(sorted((name, list(shape)) for name, shape in exact.items())),
+        "values of the call": json.dumps(held),
+    }
