@@ -627,12 +627,17 @@ program moves
         return name not in ("multiply_add", "dot")
 
 
-def random_schedule(seed: int, counts: Counter[tuple[str, bool]], steps: int = 14) -> tuple[Case, Schedule]:
-    """A random program under a random legal schedule; `counts` gathers how often each primitive was legal or not."""
+def random_schedule(
+    seed: int, counts: Counter[tuple[str, bool]], steps: int = 14, focus: str = ""
+) -> tuple[Case, Schedule]:
+    """A random program under a random legal schedule; `counts` gathers how often each primitive was legal or not.
+
+    `focus`: the primitive that is drawn more often than others (without it, each in turn).
+    """
     rng = np.random.default_rng(seed)
     symbolic = seed % 4 == 0
     every = primitive_names()
-    focus = every[seed // 2 % len(every)]
+    focus = focus or every[seed // 2 % len(every)]
     names = SYMBOLIC if symbolic else FITTING[focus] if seed % 2 and focus in FITTING else tuple(PROGRAMS)
     found = case(str(rng.choice(names)), rng, symbolic)
     schedule = Schedule(found.program, Toy(), numerics(str(rng.choice(["strict", "default"]))))
