@@ -55,8 +55,9 @@ class Block:
 
     @property
     def peers(self) -> tuple[str, ...]:
-        """The libraries it imports that need not be there."""
-        return tuple(name for name in PEERS if re.search(rf"^\s*(import|from) {name}\b", self.text, re.MULTILINE))
+        """The libraries it imports, or compares with by `--check`, that need not be there."""
+        used = r"^\s*(import|from) {0}\b|--check [\w,]*\b{0}\b"
+        return tuple(name for name in PEERS if re.search(used.format(name), self.text, re.MULTILINE))
 
 
 def blocks(text: str) -> list[Block]:
@@ -212,6 +213,8 @@ def test_a_page_that_is_wrong_is_told() -> None:
         "```python\nprint(1 + 1)\n```\n\n```text\n3\n```\n\n<!-- not run: long -->\n```console\n$ a\nb\nc\n$ d\n```\n"
     )
     sums, shell = blocks(text)
+    (beside,) = blocks("```console\n$ tilework run m --check openvino,onnxruntime\n```\n")
+    assert (sums.peers, shell.peers, beside.peers) == ((), (), ("onnxruntime", "openvino"))
     with pytest.raises(AssertionError, match=r"page:2 prints\n +2"):
         run_python(sums, "page", {})
     assert (shell.reason, shell.line) == ("long", 11)
