@@ -12,7 +12,10 @@ import tilework
 from tilework.errors import RunError
 
 F32 = np.float32
-SIZES = "int64[1] zero = {0}, int64[1] one = {1}, int64[1] two = {2}, int64[1] four = {4}"
+SIZES = ", ".join(
+    f"int64[1] {name} = {{{number}}}"
+    for name, number in {"zero": 0, "one": 1, "two": 2, "three": 3, "four": 4, "left": -1}.items()
+)
 
 
 def parsed(given: str, result: str, nodes: str) -> ModelProto:
@@ -86,6 +89,39 @@ def test_a_measured_extent_that_is_zero(checked: bool) -> None:
         executable(x=x, p=np.zeros(3, np.bool_))
     own = parsed("float[a, 4] x, bool[a] p", "?, ?, ?", f"{rows} t = Concat<axis = 0>(n, one, four) z = Reshape(c, t)")
     assert tilework.compile(own, checked=checked)(x=x, p=np.zeros(3, np.bool_))[0].shape == (0, 1, 4)
+
+
+@pytest.mark.parametrize(
+    ("inner", "target", "wanted"),
+    [
+        # what is left beside an extent that data decide is divided when the model runs, and 0 copies the input's own
+        ((4,), "n, left", [(0, 4), (1, 4), (2, 4), (3, 4), (4, 4)]),
+        ((4,), "left, n", [(0, 4), (4, 1), (4, 2), (4, 3), (4, 4)]),
+        ((4,), "one, n, left", [(1, 4, 0), (1, 1, 4), (1, 2, 4), (1, 3, 4), (1, 4, 4)]),
+        ((2, 4), "n, n, left", [None, (1, 1, 8), (2, 2, 4), None, (4, 4, 2)]),
+        ((4,), "left, three", [(0, 3), None, None, (4, 3), None]),
+        ((0, 2), "one, n, left", [(1, 0, 0), (1, 1, 0), (1, 2, 0), (1, 3, 0), (1, 4, 0)]),
+        ((0, 2), "three, n, four", [(3, 0, 4), None, None, None, None]),
+    ],
+)
+def test_what_is_left_beside_a_measured_extent(
+    inner: tuple[int, ...], target: str, wanted: list[tuple[int, ...] | None]
+) -> None:
+    """By the number of rows that are chosen; None: an error, as in ONNX Runtime."""
+    proto = parsed(
+        f"float[4, {', '.join(map(str, inner))}] x, bool[4] p", "?, ?" + ", ?" * (target.count(",") - 1),
+        "c = Compress<axis = 0>(x, p) s = Shape(c) n = Gather(s, zero) "
+        f"t = Concat<axis = 0>({target}) z = Reshape(c, t)",
+    )  # fmt: skip
+    executable = tilework.compile(proto, checked=True)
+    x = numbers(4, *inner)
+    for count, shape in enumerate(wanted):
+        if shape is None:
+            with pytest.raises(RunError, match="1803"):
+                executable(x=x, p=np.arange(4) < count)
+        else:
+            (got,) = executable(x=x, p=np.arange(4) < count)
+            np.testing.assert_array_equal(got, x[:count].reshape(shape))
 
 
 def test_no_elements_under_an_extent_that_is_measured_later() -> None:

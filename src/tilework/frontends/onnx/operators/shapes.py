@@ -22,10 +22,27 @@ def _identity(node: OnnxNode) -> Operand:
 def _reshape(node: OnnxNode) -> Value:
     value = node.value(0)
     wanted = list(node.dims(1, "the shape") if node.opset >= 5 else map(dim, node.integers("shape")))
-    shape = reshaped(node, value.tensor.shape, wanted, node.flag("allowzero"))
+    checked: list[Dim] = []
     if not node.flag("allowzero"):
-        value = node.emit.assumed(value, value.tensor.shape, _nowhere_zero(node, value.tensor.shape, wanted))
-    return node.emit.reshape(value, shape)
+        wanted = [_own_for_zero(node, value.tensor.shape, wanted, place) for place in range(len(wanted))]
+        checked = _nowhere_zero(node, value.tensor.shape, wanted)
+    shape = reshaped(node, value.tensor.shape, wanted, node.flag("allowzero"), checked)
+    return node.emit.reshape(node.emit.assumed(value, value.tensor.shape, checked), shape)
+
+
+def _own_for_zero(node: OnnxNode, shape: Sequence[Dim], wanted: Sequence[Dim], place: int) -> Dim:
+    """An extent that data decide, with the input's own for 0; itself where it is never 0, or both are then, or no
+    elements would be to fill the input's own (`_nowhere_zero` has that checked).
+    """
+    extent, own = wanted[place], shape[place] if place < len(shape) else dim(0)
+    if not any(map(node.symbols.is_measured, extent.names())) or node.symbols.decide_at_least(extent, 1):
+        return extent
+    if own == extent or own % extent == 0:
+        return extent
+    others = [own, *wanted[:place], *wanted[place + 1 :]]
+    if product(shape) % extent == 0 and all(node.symbols.decide_at_least(other, 1) for other in others):
+        return extent
+    return node.symbols.simplify(extent + own * (1 - minimum(extent, 1)))
 
 
 def _nowhere_zero(node: OnnxNode, shape: Sequence[Dim], wanted: Sequence[Dim]) -> list[Dim]:
@@ -46,8 +63,13 @@ def _nowhere_zero(node: OnnxNode, shape: Sequence[Dim], wanted: Sequence[Dim]) -
     return found
 
 
-def reshaped(node: OnnxNode, shape: tuple[Dim, ...], wanted: Sequence[Dim], zero_is_zero: bool) -> tuple[Dim, ...]:
-    """A shape with 0 (the input's own extent) and -1 (what is left) replaced; `NodeFault` 1119 or 1121."""
+def reshaped(
+    node: OnnxNode, shape: tuple[Dim, ...], wanted: Sequence[Dim], zero_is_zero: bool, checked: list[Dim]
+) -> tuple[Dim, ...]:
+    """A shape with 0 (the input's own extent) and -1 (what is left) replaced; `NodeFault` 1119 or 1121.
+
+    What is to be checked (>= 0) where data decide what -1 is divided by is added to `checked`.
+    """
     found = list(wanted)
     if not zero_is_zero:
         for place, extent in enumerate(found):
@@ -67,7 +89,11 @@ def reshaped(node: OnnxNode, shape: tuple[Dim, ...], wanted: Sequence[Dim], zero
         left = _quotient(node, shape, [e for place, e in enumerate(found) if place != free[0]])
         if left * rest != total:
             fixed = total.is_constant and rest.is_constant
-            raise NodeFault(1119 if fixed else 1121, f"{total} elements do not divide into {rest}")
+            if any(map(node.symbols.is_measured, total.names() | rest.names())):
+                left = node.symbols.simplify(total // maximum(rest, 1))
+                checked += [rest - 1, rest * left - total]
+            else:
+                raise NodeFault(1119 if fixed else 1121, f"{total} elements do not divide into {rest}")
         found[free[0]] = left
     else:
         equal(node.symbols, total, product(found), "elements of the old and the new shape")
