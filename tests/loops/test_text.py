@@ -30,6 +30,7 @@ from tilework.loops.expressions import (
     walk,
 )  # fmt: skip
 from tilework.loops.parse import parse_program
+from tilework.loops.parse_expressions import parse_dim_at
 from tilework.loops.program import (
     EMPTY,
     Access,
@@ -52,6 +53,7 @@ from tilework.loops.program import (
 )  # fmt: skip
 from tilework.loops.reducers import BUILT_IN, reducer
 from tilework.loops.text import program_text
+from tilework.loops.tokens import Cursor, tokens_of
 
 F = dtypes.float32
 ROW, J = dim("i"), dim("j")
@@ -395,3 +397,28 @@ def test_damaged_text_is_read_or_refused(seed: int, damage: int) -> None:
     except ParseError:
         return
     round_trip(found)
+
+
+def test_sizes_in_parentheses_are_read_once_and_mean_the_same() -> None:
+    inner = "(N + 1) // 2"
+    text = f"max(3*({inner} + 1), ({inner} + 1)*(N - ({inner} + 1)), (`N` + 1) // 2)"
+    sizes: dict[str, Dim] = {}
+    for _ in range(2):
+        cursor = Cursor(tokens_of(text, 1), 1, sizes)
+        found = parse_dim_at(cursor)
+        cursor.end()
+        half = (dim("N") + 1) // 2
+        assert found == maximum(3 * (half + 1), (half + 1) * (dim("N") - (half + 1)), half)
+    assert sizes["( N + 1 )"] == dim("N") + 1
+    for wrong in ("(N + 1", "(N + (N + 1)", "((N + 1) +)", "()", "(N + 1))"):
+        with pytest.raises(ParseError):
+            cursor = Cursor(tokens_of(wrong, 1), 1, sizes)
+            parse_dim_at(cursor)
+            cursor.end()
+
+
+@pytest.mark.parametrize("text", ["N ? 1", "?", "N `a"])
+def test_unknown_characters_have_their_column(text: str) -> None:
+    with pytest.raises(ParseError) as caught:
+        tokens_of(text, 3)
+    assert caught.value.where == f"line 3, column {next(n for n, c in enumerate(text, 1) if c in '?`')}"

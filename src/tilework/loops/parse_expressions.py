@@ -77,9 +77,16 @@ def _dim_product(cursor: Cursor) -> Dim:
 def _dim_atom(cursor: Cursor) -> Dim:
     if cursor.token.kind == "number":
         return dim(cursor.integer())
-    if cursor.accept("("):
+    if cursor.token.text == "(":
+        text, behind = cursor.group()
+        known = cursor.sizes.get(text)
+        if known is not None:  # long sizes repeat what they are made of
+            cursor.skip(behind)
+            return known
+        cursor.next()
         inside = _dim_sum(cursor)
         cursor.expect(")")
+        cursor.sizes[text] = inside
         return inside
     if cursor.token.text in ("max", "min") and cursor.token.kind == "word" and cursor.following.text == "(":
         pick = maximum if cursor.next().text == "max" else minimum

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import Literal, NoReturn
+from typing import TYPE_CHECKING, Literal, NamedTuple, NoReturn
 
 from tilework.errors import ParseError
-from tilework.fast_dataclass import dataclass
 from tilework.loops.words import PLAIN_NAME, RESERVED, name_from_quoted
+
+if TYPE_CHECKING:
+    from tilework.dims import Dim
 
 TokenKind = Literal["word", "quoted", "number", "let", "sign", "end"]
 _TOKEN = re.compile(
@@ -16,8 +18,7 @@ _TOKEN = re.compile(
 )
 
 
-@dataclass(frozen=True)
-class Token:
+class Token(NamedTuple):
     """A piece of a line; `column` counts from 1."""
 
     kind: TokenKind
@@ -29,15 +30,17 @@ def tokens_of(text: str, line: int) -> list[Token]:
     """The tokens of one line, with an `end` after them. Raises `ParseError` 1303."""
     found: list[Token] = []
     place = 0
-    while place < len(text):
-        match = _TOKEN.match(text, place)
-        if match is None:
-            fail(line, place + 1, f"unexpected character {text[place]!r}")
+    for match in _TOKEN.finditer(text):
+        start, end = match.span()
+        if start != place:
+            break
         group = match.lastgroup
         if group != "space":
             kind: TokenKind = group  # type: ignore[assignment] # one of the named groups
-            found.append(Token(kind, match.group(), place + 1))
-        place = match.end()
+            found.append(Token(kind, match.group(), start + 1))
+        place = end
+    if place < len(text):
+        fail(line, place + 1, f"unexpected character {text[place]!r}")
     found.append(Token("end", "", len(text) + 1))
     return found
 
@@ -50,8 +53,10 @@ def fail(line: int, column: int, message: str) -> NoReturn:
 class Cursor:
     """Reads the tokens of one line."""
 
-    def __init__(self, tokens: list[Token], line: int) -> None:
+    def __init__(self, tokens: list[Token], line: int, sizes: dict[str, Dim] | None = None) -> None:
+        """`sizes`: symbolic integers in parentheses that were read already, by `group`; lines may share them."""
         self._tokens = tokens
+        self.sizes = sizes if sizes is not None else {}
         self._place = 0
         self.line = line
         self.depth = 0
@@ -63,6 +68,23 @@ class Cursor:
     @property
     def following(self) -> Token:
         return self._tokens[min(self._place + 1, len(self._tokens) - 1)]
+
+    def group(self) -> tuple[str, int]:
+        """What stands here in parentheses, as one text, and the place behind; no text where they are not closed."""
+        depth = 0
+        for place in range(self._place, len(self._tokens)):
+            text = self._tokens[place].text
+            if text == "(":
+                depth += 1
+            elif text == ")":
+                depth -= 1
+                if depth == 0:
+                    return " ".join([token.text for token in self._tokens[self._place : place + 1]]), place + 1
+        return "", self._place
+
+    def skip(self, place: int) -> None:
+        """Step to a place that `group` told."""
+        self._place = place
 
     def rest(self) -> list[Token]:
         """The tokens not yet read, the `end` included."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
+from tilework.dims import Dim
 from tilework.errors import ParseError, PlanError
 from tilework.fast_dataclass import dataclass
 from tilework.loops.parse import parse_program
@@ -49,9 +50,9 @@ def parse_plan(text: str, black_boxes: Mapping[str, BlackBox] = _NO_BOXES) -> Pl
         raise ParseError(1419, error.message, where=error.where) from None
 
 
-def line_cursor(text: str, number: int) -> Cursor:
-    """A reader of a line's tokens."""
-    return Cursor(tokens_of(text, number), number)
+def line_cursor(text: str, number: int, sizes: dict[str, Dim] | None = None) -> Cursor:
+    """A reader of a line's tokens; lines may share the `sizes` that were read."""
+    return Cursor(tokens_of(text, number), number, sizes)
 
 
 @dataclass

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import Any, Self
 
+from tilework.dims import Dim
 from tilework.errors import ParseError
 from tilework.plan.parse import line_cursor, parse_plan
 from tilework.plan.parse_tables import Tables
@@ -55,6 +56,7 @@ def _tables(text: str) -> tuple[str, Tables]:
     """Name and tables, without buffers: the lines up to the first empty one."""
     lines = text[: text.find("\n\n") + 1].splitlines()
     tables = Tables()
+    sizes: dict[str, Dim] = {}
     name = ""
     for number, line in enumerate(lines, 1):
         if number == 1:
@@ -63,7 +65,7 @@ def _tables(text: str) -> tuple[str, Tables]:
             name = cursor.name()
             cursor.end()
         elif not line.startswith("  buffer "):
-            tables.read(line_cursor(line, number))
+            tables.read(line_cursor(line, number, sizes))
     if not lines:
         raise ParseError(1303, "expected 'plan' and its segments, found nothing", where="line 1, column 1")
     return name, tables
