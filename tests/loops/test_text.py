@@ -399,22 +399,24 @@ def test_damaged_text_is_read_or_refused(seed: int, damage: int) -> None:
     round_trip(found)
 
 
+def size_of(text: str, sizes: dict[str, Dim]) -> Dim:
+    cursor = Cursor(tokens_of(text, 1), 1, sizes)
+    found = parse_dim_at(cursor)
+    cursor.end()
+    return found
+
+
 def test_sizes_in_parentheses_are_read_once_and_mean_the_same() -> None:
     inner = "(N + 1) // 2"
     text = f"max(3*({inner} + 1), ({inner} + 1)*(N - ({inner} + 1)), (`N` + 1) // 2)"
+    half = (dim("N") + 1) // 2
     sizes: dict[str, Dim] = {}
     for _ in range(2):
-        cursor = Cursor(tokens_of(text, 1), 1, sizes)
-        found = parse_dim_at(cursor)
-        cursor.end()
-        half = (dim("N") + 1) // 2
-        assert found == maximum(3 * (half + 1), (half + 1) * (dim("N") - (half + 1)), half)
+        assert size_of(text, sizes) == maximum(3 * (half + 1), (half + 1) * (dim("N") - (half + 1)), half)
     assert sizes["( N + 1 )"] == dim("N") + 1
     for wrong in ("(N + 1", "(N + (N + 1)", "((N + 1) +)", "()", "(N + 1))"):
         with pytest.raises(ParseError):
-            cursor = Cursor(tokens_of(wrong, 1), 1, sizes)
-            parse_dim_at(cursor)
-            cursor.end()
+            size_of(wrong, sizes)
 
 
 @pytest.mark.parametrize("text", ["N ? 1", "?", "N `a"])
