@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
-from tilework.dims import Dim, Extreme, FloorDiv, Loaded, Mod
+from tilework.dims import Atom, Dim, Extreme, FloorDiv, Loaded, Mod
 from tilework.errors import UsageError
 
 Words: TypeAlias = "Sequence[int] | ctypes.Array[ctypes.c_int64]"
@@ -19,12 +19,13 @@ def dim_function(value: Dim, slots: Mapping[str, int]) -> Callable[[Words], int]
     Raises:
         UsageError: 1005 for a symbol without a slot, or an element of a buffer.
     """
-    return _compile(f"lambda words: {_source(value, slots)}")
+    return _compile(f"lambda words: {_source(value, slots, {})}")
 
 
 def shape_function(shape: Sequence[Dim], slots: Mapping[str, int]) -> Callable[[Words], tuple[int, ...]]:
     """The same for a whole shape; raises as `dim_function`."""
-    inside = "".join(f"{_source(extent, slots)}, " for extent in shape)
+    known: dict[Atom, str] = {}
+    inside = "".join(f"{_source(extent, slots, known)}, " for extent in shape)
     return _compile(f"lambda words: ({inside})")
 
 
@@ -33,23 +34,38 @@ def _compile(source: str) -> Callable[[Words], Any]:
     return eval(source, {"__builtins__": {"min": min, "max": max}})
 
 
-def _source(value: Dim, slots: Mapping[str, int]) -> str:
+def _source(value: Dim, slots: Mapping[str, int], known: dict[Atom, str]) -> str:
+    """An expression for `value`. `known` names the parts that expressions before this one computed: long sizes repeat
+    what they are made of.
+    """
     terms = [str(value.constant)] if value.constant or not value.terms else []
     for monomial, coefficient in value.terms:
         factors = [] if coefficient == 1 else [f"({coefficient})"]
         for atom in monomial:
+            if atom in known:
+                factors.append(known[atom])
+                continue
             match atom:
                 case str():
                     if atom not in slots:
                         raise UsageError(1005, f"{atom} has no value when a call starts")
                     factors.append(f"words[{slots[atom]}]")
                 case FloorDiv(numerator, denominator):
-                    factors.append(f"(({_source(numerator, slots)}) // ({_source(denominator, slots)}))")
+                    over, under = _source(numerator, slots, known), _source(denominator, slots, known)
+                    factors.append(_named(atom, f"({over}) // ({under})", known))
                 case Mod(dividend, modulus):
-                    factors.append(f"(({_source(dividend, slots)}) % ({_source(modulus, slots)}))")
+                    over, under = _source(dividend, slots, known), _source(modulus, slots, known)
+                    factors.append(_named(atom, f"({over}) % ({under})", known))
                 case Extreme(name, arguments):
-                    factors.append(f"{name}({', '.join(_source(argument, slots) for argument in arguments)})")
+                    inside = ", ".join([_source(argument, slots, known) for argument in arguments])
+                    factors.append(_named(atom, f"{name}({inside})", known))
                 case Loaded():
                     raise UsageError(1005, f"{atom} depends on data and has no value when a call starts")
         terms.append(" * ".join(factors))
     return " + ".join(terms)
+
+
+def _named(part: Atom, source: str, known: dict[Atom, str]) -> str:
+    """The source of a part, which gets a name where it is computed: Python evaluates what stands first first."""
+    name = known[part] = f"v{len(known)}"
+    return f"({name} := {source})"
