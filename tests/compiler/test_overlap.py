@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
-import itertools
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -13,7 +10,7 @@ from queue import SimpleQueue
 import pytest
 
 from tilework.codegen.cpu.kernel import KernelText
-from tilework.compiler.overlap import BATCH, CodeMaker, short_turns
+from tilework.compiler.overlap import BATCH, CodeMaker
 from tilework.plan.signature import KernelSignature
 from tilework.runtime.context import Context
 
@@ -163,35 +160,3 @@ def test_an_interrupt_of_the_caller_leaves_no_thread() -> None:
     assert not calling.is_alive()
     assert raised
     assert not [thread for thread in threading.enumerate() if thread.name == "tilework-code"]
-
-
-def test_turns_are_short_meanwhile_and_as_they_were_afterwards() -> None:
-    before = sys.getswitchinterval()
-    with contextlib.suppress(ZeroDivisionError), short_turns():
-        assert sys.getswitchinterval() < before / 10
-        with short_turns():
-            assert sys.getswitchinterval() < before / 10
-        assert sys.getswitchinterval() < before / 10
-        raise ZeroDivisionError
-    assert sys.getswitchinterval() == before
-
-
-@pytest.mark.parametrize("order", list(itertools.permutations(range(3))))
-def test_turns_of_compilations_that_end_in_any_order(order: tuple[int, ...]) -> None:
-    before = sys.getswitchinterval()
-    begun = [contextlib.ExitStack() for _ in order]
-    for stack in begun:
-        stack.enter_context(short_turns())
-    for place in order:
-        begun[place].close()
-    assert sys.getswitchinterval() == before
-
-
-def test_an_interval_that_others_set_meanwhile_stays() -> None:
-    before = sys.getswitchinterval()
-    try:
-        with short_turns():
-            sys.setswitchinterval(0.002)
-        assert sys.getswitchinterval() == pytest.approx(0.002)
-    finally:
-        sys.setswitchinterval(before)

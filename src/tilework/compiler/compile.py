@@ -19,7 +19,7 @@ from tilework.compiler.cut import cut_at_boxes, refuse_what_is_not_compiled
 from tilework.compiler.explained import explained_together
 from tilework.compiler.kernels import RegionKernel, region_kernels
 from tilework.compiler.options import CompileOptions
-from tilework.compiler.overlap import CodeMaker, short_turns
+from tilework.compiler.overlap import CodeMaker
 from tilework.compiler.plan_items import planned_block
 from tilework.compiler.planning import build_plan, is_view
 from tilework.compiler.stacking import RowKernels
@@ -201,7 +201,7 @@ def _compiled(graph: Graph, chosen: CompileOptions, owner: Context, target: CpuM
     stages = Stages()
     jit = owner.jit
     maker = CodeMaker(lambda text: jit.compile_object(text, target), threads=max(available_processors() - 1, 1))
-    with no_collections(), short_turns():
+    with no_collections(), owner.turns.short():
         try:
             done = lower_graph(graph, chosen, stages, maker.add)
         except BaseException:

@@ -7,10 +7,8 @@ be ready: equal programs have equal modules.
 
 from __future__ import annotations
 
-import sys
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
 from queue import Empty, SimpleQueue
 
 from tilework.codegen.cpu.kernel import KernelText
@@ -18,29 +16,6 @@ from tilework.codegen.cpu.modules import joined_text
 
 BATCH = 24_000
 """Characters of text from which on kernels make a module: some 30 ms of work."""
-_TURN = 5e-5
-"""Seconds that a thread of Python keeps the interpreter's lock for while another waits for it."""
-
-
-@contextmanager
-def short_turns() -> Generator[None]:
-    """Threads that wait for the interpreter's lock get it soon.
-
-    Making an object is one long call without the lock and some twenty short ones, each of which would wait 5 ms (what
-    Python gives the thread that lowers), as long as the call itself. Whoever changed the interval changes it back, and
-    only while it is as it left it: compilations in several threads may begin and end in any order.
-    """
-    before = sys.getswitchinterval()
-    if before < 2 * _TURN:
-        yield
-        return
-    sys.setswitchinterval(_TURN)
-    changed = sys.getswitchinterval()  # it is kept in whole microseconds
-    try:
-        yield
-    finally:
-        if sys.getswitchinterval() == changed:
-            sys.setswitchinterval(before)
 
 
 class CodeMaker:

@@ -21,6 +21,7 @@ from tilework.runtime.native import NativeGate
 from tilework.runtime.pool import ThreadPool
 from tilework.runtime.processors import thread_count
 from tilework.runtime.settings import byte_limit, expect, whole_number
+from tilework.runtime.turns import Turns
 
 if TYPE_CHECKING:
     from tilework.runtime.pending import PendingCalls
@@ -103,6 +104,8 @@ class Context:
         self._blocks = BlockPool(self.options.keep_bytes, limit)
         self.objects = kept_objects()
         """Objects on disk; None where none are kept. Its `store` counts what was found there."""
+        self.turns = Turns()
+        """How long threads keep the interpreter's lock while something is compiled."""
         self._jit: Jit | None = None
         self._pool: ThreadPool | None = None
         self._native: NativeGate | None = None
