@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilework.dims import Dim, dim
+from tilework.dims import Dim, dim, minimum
 from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, fixed_extent
@@ -99,9 +99,12 @@ def _transposed(node: OnnxNode) -> Value:
     groups = _transposed_groups(node, weight)
     strides, dilations = node.positives("strides", rank), node.positives("dilations", rank)
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
+    spatial = value.tensor.shape[2:]
     padding = tuple(
-        (dim(span - 1) - low, dim(span - 1) - high)
-        for span, (low, high) in zip(reach, _cut(node, value.tensor.shape[2:], strides, reach), strict=True)
+        (dim(span - 1) - low, dim(span - 1) - high - _beyond_empty(node, extent, stride))
+        for extent, stride, span, (low, high) in zip(
+            spatial, strides, reach, _cut(node, spatial, strides, reach), strict=True
+        )
     )
     inputs, outputs = (fixed_extent(extent, "a channel count") for extent in weight.tensor.shape[:2])
     split = emit.reshape(weight, (groups, inputs // groups, outputs, *size))
@@ -110,6 +113,15 @@ def _transposed(node: OnnxNode) -> Value:
     kernel = emit.reverse(kernel, tuple(axis + 2 for axis, extent in enumerate(size) if extent > 1))
     found = _convolve(node, value, kernel, (1,) * rank, padding, groups, dilations, strides)
     return _add_bias(node, found, 2)
+
+
+def _beyond_empty(node: OnnxNode, extent: Dim, stride: int) -> Dim:
+    """How much larger an input of no elements is when spread (0) than ONNX's formula has it: 1 - stride."""
+    if stride == 1 or (not any(map(node.symbols.is_measured, extent.names())) and extent != 0):
+        if stride > 1:
+            node.symbols.require_at_least(extent, 1)
+        return dim(0)
+    return node.symbols.simplify((stride - 1) * (1 - minimum(extent, 1)))
 
 
 def _transposed_groups(node: OnnxNode, weight: Value) -> int:

@@ -10,7 +10,7 @@ from tilework.frontends.onnx.formula import Formula
 from tilework.frontends.onnx.node import OnnxNode, element, fixed_extent
 from tilework.frontends.onnx.operators.normalizations import per_channel
 from tilework.frontends.onnx.sampling import Neighbour, between, channels_first, counted, sampled
-from tilework.frontends.onnx.unify import require_divisible, require_equal
+from tilework.frontends.onnx.unify import equal, require_divisible, require_equal
 from tilework.frontends.onnx.windows import fitting, read_window
 from tilework.graph.graph import Value
 
@@ -74,13 +74,13 @@ def _deform_conv(node: OnnxNode) -> Value:
 
 
 def _split(node: OnnxNode, value: Value, lead: tuple[Dim, Dim], found: list[Dim], what: str) -> Value:
-    """An operand that has a number for every tap at every place of the result, checked."""
+    """An operand that has a number for every tap at every place of the result, known or assumed."""
     wanted = (*lead, *found)
     if value.tensor.rank != len(wanted):
         raise NodeFault(1119, f"{what} are {value.type}, they must be [{', '.join(map(str, wanted))}]")
     for axis, (one, other) in enumerate(zip(value.tensor.shape, wanted, strict=True)):
-        require_equal(node.symbols, one, other, f"dimension {axis} of {what} and of what they are for")
-    return value
+        equal(node.symbols, one, other, f"dimension {axis} of {what} and of what they are for")
+    return node.emit.assumed(value, wanted)
 
 
 CONVERTERS: dict[str, Converter] = {"DeformConv": _deform_conv}

@@ -12,7 +12,7 @@ from tilework.frontends.onnx.formula import Formula, counting, extent
 from tilework.frontends.onnx.interpolation import Kernel, cubic_kernel, linear_kernel
 from tilework.frontends.onnx.node import OnnxNode, element, fixed_extent
 from tilework.frontends.onnx.sampling import Neighbour, channels_first, position_of, sampled
-from tilework.frontends.onnx.unify import require_equal
+from tilework.frontends.onnx.unify import equal
 from tilework.graph.graph import Value
 
 _CUBIC = -0.75
@@ -25,7 +25,8 @@ def _grid_sample(node: OnnxNode) -> Value:
     rank = image.tensor.rank - 2
     if rank < 1 or grid.tensor.rank != rank + 2 or fixed_extent(grid.tensor.shape[-1], "the last dimension") != rank:
         raise NodeFault(1119, f"the image {image.type} and the grid {grid.type} do not fit")
-    require_equal(node.symbols, image.tensor.shape[0], grid.tensor.shape[0], "batches of image and grid")
+    equal(node.symbols, image.tensor.shape[0], grid.tensor.shape[0], "batches of image and grid")
+    grid = emit.assumed(grid, (image.tensor.shape[0], *grid.tensor.shape[1:]))
     mode = _MODES[node.choice("mode", "linear" if node.opset >= 20 else "bilinear", tuple(_MODES))]
     padding = node.choice("padding_mode", "zeros", ("zeros", "border", "reflection"))
     aligned = node.flag("align_corners")
@@ -102,9 +103,10 @@ def _affine_grid(node: OnnxNode) -> Value:
     rank = len(size) - 2
     if rank not in (2, 3) or theta.tensor.rank != 3:
         raise NodeFault(1119, f"theta {theta.type} with a size of {len(size)} entries: 4 or 5 are needed")
-    require_equal(node.symbols, theta.tensor.shape[0], size[0], "batches of theta and size")
+    equal(node.symbols, theta.tensor.shape[0], size[0], "batches of theta and size")
     for place, wanted in ((1, rank), (2, rank + 1)):
-        require_equal(node.symbols, theta.tensor.shape[place], dim(wanted), f"dimension {place} of theta")
+        equal(node.symbols, theta.tensor.shape[place], dim(wanted), f"dimension {place} of theta")
+    theta = emit.assumed(theta, (size[0], dim(rank), dim(rank + 1)))
     kind = element(theta)
     wide = kind if kind.bits == 64 else dtypes.float32
     matrix = Formula(emit, theta).to(wide)

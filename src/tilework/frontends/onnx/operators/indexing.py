@@ -10,7 +10,7 @@ from tilework.frontends.onnx.formula import Formula
 from tilework.frontends.onnx.formula import extent as extent_of
 from tilework.frontends.onnx.node import OnnxNode, element, finite, fixed_extent
 from tilework.frontends.onnx.positions import check_positions, check_tuples
-from tilework.frontends.onnx.unify import equal, require_equal
+from tilework.frontends.onnx.unify import equal
 from tilework.graph.graph import Value
 
 _REDUCERS = {"none": "replace", "add": "sum", "mul": "product", "max": "maximum", "min": "minimum"}
@@ -76,7 +76,8 @@ def _gather_nd(node: OnnxNode) -> Value:
         raise NodeFault(1119, f"operands {value.type} and {indices.type} with {batch} batch dimensions")
     for axis in range(batch):
         one, other = value.tensor.shape[axis], indices.tensor.shape[axis]
-        require_equal(node.symbols, one, other, f"dimension {axis} of {value.type} and of {indices.type}")
+        equal(node.symbols, one, other, f"dimension {axis} of {value.type} and of {indices.type}")
+    indices = node.emit.assumed(indices, (*value.tensor.shape[:batch], *indices.tensor.shape[batch:]))
     check_tuples(node, 1, value, range(batch, batch + depth))
     return node.emit.apply("gather_nd", value, indices, batch_dimensions=batch)
 
@@ -92,7 +93,8 @@ def _scatter_nd(node: OnnxNode) -> Value:
         text = f"the updates {updates.type} must have shape [{', '.join(map(str, wanted))}]"
         raise NodeFault(1119, text)
     for axis, (one, other) in enumerate(zip(updates.tensor.shape, wanted, strict=True)):
-        require_equal(node.symbols, one, other, f"dimension {axis} of the updates and of what the indices name")
+        equal(node.symbols, one, other, f"dimension {axis} of the updates and of what the indices name")
+    updates = node.emit.assumed(updates, wanted)
     check_tuples(node, 1, value, range(depth))
     return node.emit.apply("scatter_nd", value, indices, updates, reducer=reducer)
 

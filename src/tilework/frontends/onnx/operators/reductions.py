@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from tilework import dtypes
 from tilework.dims import product
 from tilework.frontends.onnx.converters import Converter
@@ -131,7 +133,12 @@ def _hardmax(node: OnnxNode) -> Value:
     flat, axis = _over_axis(node, value)
     if flat.tensor.shape[axis] == 0:
         return value
-    place = emit.apply("arg_reduce", flat, dimension=axis, direction="maximum", keep_dimensions=True, last=False)
+    whole = flat
+    if any(map(node.symbols.is_measured, flat.tensor.shape[axis].names())):
+        # a size that data decide may be 0, where there is no largest: one more element that is never the first of them
+        beyond = [int(place == axis) for place in range(flat.tensor.rank)]
+        whole = emit.pad(flat, -math.inf, [0] * flat.tensor.rank, beyond)
+    place = emit.apply("arg_reduce", whole, dimension=axis, direction="maximum", keep_dimensions=True, last=False)
     return emit.reshape(emit.convert(one_hot_of(emit, place, flat, axis), element(value)), value.tensor.shape)
 
 

@@ -13,7 +13,7 @@ from tilework.frontends.onnx.formula import Formula, extent
 from tilework.frontends.onnx.node import OnnxNode, element, finite
 from tilework.frontends.onnx.positions import counted_from_front
 from tilework.frontends.onnx.sampling import Neighbour, counted, position_of, sampled
-from tilework.frontends.onnx.unify import require_equal, require_shape
+from tilework.frontends.onnx.unify import require_equal
 from tilework.graph.graph import Value
 
 
@@ -33,7 +33,7 @@ def _roi_align(node: OnnxNode) -> Value:
     value, rois, emit = node.value(0), node.value(1), node.emit
     height, width = _positive(node, "output_height"), _positive(node, "output_width")
     _check(node, value, rois, 4)
-    require_shape(node.symbols, node.value(2).tensor.shape, rois.tensor.shape[:1], "batch_indices")
+    batches = emit.shaped(node.value(2), rois.tensor.shape[:1], "batch_indices")
     ratio = node.integer("sampling_ratio", 0)
     if not 0 <= ratio < 2**20:
         raise NodeFault(1108, f"attribute 'sampling_ratio' is {ratio}, it must be 0 or more")
@@ -43,7 +43,7 @@ def _roi_align(node: OnnxNode) -> Value:
     image = _as_one(emit, emit.convert(value, wide))
     columns, rows = _regions(node, value, rois, wide, (width, height))
     batch = value.tensor.shape[0]
-    index = Formula(emit, counted_from_front(emit, emit.convert(node.value(2), dtypes.int64), batch))
+    index = Formula(emit, counted_from_front(emit, emit.convert(batches, dtypes.int64), batch))
     if ratio:
         total = _sampled_evenly(emit, image, index, rows, columns, ratio, largest)
     else:

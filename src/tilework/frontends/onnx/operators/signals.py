@@ -136,7 +136,7 @@ def _stft(node: OnnxNode) -> Value:
     if step < 1 or (length.is_constant and length.constant < 1):
         raise NodeFault(1119, f"frames of {length} elements, one every {step}")
     if window is not None:
-        emit.equal_shapes(window.tensor.shape, (length,))
+        window = emit.shaped(window, (length,), "the window")
     fits = node.symbols.require_at_least(extent - length, 0)
     if not fits and any(map(node.symbols.is_measured, (extent - length).names())):
         signal = _each(signal, lambda part: emit.assumed(part, part.tensor.shape, (extent - length,)))

@@ -10,7 +10,7 @@ from tilework.frontends.onnx.converters import Converter
 from tilework.frontends.onnx.faults import NodeFault
 from tilework.frontends.onnx.node import OnnxNode, element
 from tilework.frontends.onnx.positions import counted_from_front
-from tilework.frontends.onnx.unify import equal, require_divisible, require_equal
+from tilework.frontends.onnx.unify import equal, require_divisible
 from tilework.frontends.onnx.windows import spatial_pads
 from tilework.graph.graph import Value
 
@@ -75,7 +75,8 @@ def _max_unpool(node: OnnxNode) -> Value:
     if rank < 1 or places.tensor.rank != rank + 2:
         raise NodeFault(1119, f"the input {value.type} and the indices {places.type} do not fit")
     for axis, (one, other) in enumerate(zip(value.tensor.shape, places.tensor.shape, strict=True)):
-        require_equal(node.symbols, one, other, f"dimension {axis} of input and indices")
+        equal(node.symbols, one, other, f"dimension {axis} of input and indices")
+    places = emit.assumed(places, value.tensor.shape)
     if not node.given("kernel_shape"):
         raise NodeFault(1108, "attribute 'kernel_shape' is missing")
     size, strides, pads = (
