@@ -227,12 +227,13 @@ def walk(expression: Expression) -> Iterator[Expression]:
     """Every distinct subexpression, operands before users (iterative: expressions may be deep)."""
     if not isinstance(expression, Call):
         return iter((expression,))
-    known: tuple[Expression, ...] | None = expression.__dict__.get("_walked")
-    if known is None:
-        known = tuple(_walked(expression))
-        if len(known) <= _KEPT:
-            expression.__dict__["_walked"] = known
-    return iter(known)
+    below: tuple[Expression, ...] | None = expression.__dict__.get("_below")
+    if below is None:
+        *found, _ = _walked(expression)
+        below = tuple(found)
+        if len(below) <= _KEPT:  # without itself: a ring would be left to the search for cyclic garbage
+            expression.__dict__["_below"] = below
+    return iter((*below, expression))
 
 
 def _walked(expression: Expression) -> Iterator[Expression]:

@@ -302,28 +302,32 @@ def with_children(node: Node, nodes: tuple[Node, ...]) -> Node:
 
 def walk(node: Node) -> Iterator[Node]:
     """Every node, parents before children, in order of execution."""
-    return iter(_below(node))
+    return iter((node, *_below(node)))
 
 
 def _below(node: Node) -> tuple[Node, ...]:
-    """All nodes of a tree in order. Kept with the node: trees do not change, and are walked over and over."""
+    """All nodes below one, in order. Kept with the node: trees do not change, and are walked over and over.
+
+    A node that kept itself would be left to the search for cyclic garbage.
+    """
+    old = children(node)
+    if not old:
+        return ()
     found: tuple[Node, ...] | None = node.__dict__.get("_below")
     if found is None:
-        old = children(node)
-        nodes: list[Node] = [node]
+        nodes: list[Node] = []
         for child in old:
+            nodes.append(child)
             nodes.extend(_below(child))
-        found = tuple(nodes)
-        if old:
-            node.__dict__["_below"] = found
+        found = node.__dict__["_below"] = tuple(nodes)
     return found
 
 
-def _parents(root: Node) -> dict[int, Node]:
-    """The node above each node of a tree, by identity (above its first occurrence). Kept with the root."""
-    found: dict[int, Node] | None = root.__dict__.get("_parents")
+def _parents(root: Node) -> dict[int, Node | None]:
+    """The node above each node of a tree, by identity (above its first occurrence); None: the root. Kept with that."""
+    found: dict[int, Node | None] | None = root.__dict__.get("_parents")
     if found is None:
-        found = {}
+        found = {id(child): None for child in children(root)}
         for node in _below(root):
             for child in children(node):
                 found.setdefault(id(child), node)
@@ -350,7 +354,7 @@ def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
 
 def replace_node(root: Node, old: Node, new: Node) -> Node:
     """The tree with the very node `old` replaced."""
-    return _replaced(root, old, new) if old in _below(root) else root
+    return _replaced(root, old, new) if old in walk(root) else root
 
 
 def _replaced(root: Node, old: Node, new: Node) -> Node:
@@ -359,7 +363,7 @@ def _replaced(root: Node, old: Node, new: Node) -> Node:
         return new
     if not isinstance(root, Sequence):
         return with_children(root, tuple(_replaced(child, old, new) for child in children(root)))
-    return sequence(*(_replaced(child, old, new) if old in _below(child) else child for child in root.children))
+    return sequence(*(_replaced(child, old, new) if old in walk(child) else child for child in root.children))
 
 
 def path(root: Node, target: Node) -> tuple[Node, ...]:
@@ -367,8 +371,8 @@ def path(root: Node, target: Node) -> tuple[Node, ...]:
     above = _parents(root)
     found = [target]
     while (last := found[-1]) is not root:
-        parent = above.get(id(last))
-        if parent is None:
+        if id(last) not in above:
             return ()
-        found.append(parent)
+        parent = above[id(last)]
+        found.append(root if parent is None else parent)
     return tuple(reversed(found))

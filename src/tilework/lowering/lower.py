@@ -75,7 +75,9 @@ def lower(
     lowering = _Lowering(program, numerics, name, checked, streaming, last_level_bytes, instructions)
     lowering.state.lookup_lanes = lookup_lanes
     lowering.state.masked_loads = masked_loads
-    return lowering.run()
+    found = lowering.run()
+    del lowering.indices.load_element  # what is left goes at once, not with the next search for cyclic garbage
+    return found
 
 
 class _Lowering(Versions):

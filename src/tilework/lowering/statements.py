@@ -137,19 +137,15 @@ class Statements:
         mask: Value | None = None,
     ) -> None:
         """As `guarded`; guards with loaded elements are tested one by one after those without."""
-
-        def rest(position: int) -> Callable[[Value | None], None]:
-            def run(mask: Value | None) -> None:
-                if position == len(loaded):
-                    self.memory.guard_mask = mask
-                    then(mask)
-                else:
-                    self.guarded(loaded[position : position + 1], mask, rest(position + 1))
-
-            return run
-
-        self.guarded(plain, mask, rest(0))
+        self.guarded(plain, mask, lambda inner: self._one_by_one(loaded, inner, then))
         self.memory.guard_mask = None
+
+    def _one_by_one(self, guards: tuple[Dim, ...], mask: Value | None, then: Callable[[Value | None], None]) -> None:
+        if guards:
+            self.guarded(guards[:1], mask, lambda inner: self._one_by_one(guards[1:], inner, then))
+        else:
+            self.memory.guard_mask = mask
+            then(mask)
 
     # -- the statement -------------------------------------------------------------------------------------------------
     def compute(self, node: Compute) -> None:
@@ -158,7 +154,7 @@ class Statements:
         facts = self.facts(node)
         state.statement = node.name
         lane = state.lane
-        if lane is not None and self._one_by_one(node, facts):
+        if lane is not None and self._lane_by_lane(node, facts):
             state.lane = None
             for i in range(lane.width):
                 state.environment[lane.variable] = i
@@ -176,7 +172,7 @@ class Statements:
             return self.cells.varies(access.buffer, access.index)
         return self.indices.resolve(self.memory.facts(access.buffer, access.index).flat).varies
 
-    def _one_by_one(self, node: Compute, facts: Facts) -> bool:
+    def _lane_by_lane(self, node: Compute, facts: Facts) -> bool:
         """Whether the lanes must run one after another: they may meet, or order matters."""
         if facts.reads_target:
             return True

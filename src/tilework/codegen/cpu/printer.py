@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar
 
 from tilework.codegen.cpu.gate import POLL_FUNCTION_OFFSET
 from tilework.codegen.cpu.memory_text import MemoryText
@@ -50,17 +51,6 @@ class Printer(MemoryText):
     ) -> None:
         super().__init__(slots, kernel=kernel, x86=x86, masked_widths=masked_widths)
         self.polls = False
-        self._handlers: dict[str, Callable[[Instruction], None]] = {
-            "icmp": self._compare, "fcmp": self._compare, "select": self._select, "fneg": self._negate,
-            "fptosi": self._saturate, "fptoui": self._saturate, "any": self._any, "splat": self._splat,
-            "insert": self._insert, "extract": self._extract, "shuffle": self._shuffle, "argument": self.argument,
-            "zeros": self.zeros, "stack": self.stack, "offset": self.offset, "row": self.row, "load": self.load,
-            "store": self.store, "masked_load": self.masked_load, "masked_store": self.masked_store,
-            "gather": self.gather, "scatter": self.scatter, "prefetch": self.prefetch, "fault": self.fault,
-            "fence": self.fence, "error_word": self.error_word,
-            "machine": self._machine, "table": self.table, "lookup": self._lookup, "tie": self._tie,
-            "extract_at": self._extract_at, "insert_at": self._insert_at,
-        }  # fmt: skip
 
     # -- functions -----------------------------------------------------------------------------------------------------
     def body(self, function: Function) -> list[str]:
@@ -232,7 +222,7 @@ class Printer(MemoryText):
             assert item.result is not None
             self.define(item, f"{_CASTS[name]} {self.typed(item.operands[0])} to {self.type(item.result)}")
         else:
-            self._handlers[name](item)
+            self._HANDLERS[name](self, item)
 
     def _compare(self, item: Instruction) -> None:
         a, b = item.operands
@@ -343,6 +333,17 @@ class Printer(MemoryText):
         a, b = item.operands
         order = ", ".join(f"i32 {lane}" for lane in item.extra)
         self.define(item, f"shufflevector {self.typed(a)}, {self.typed(b)}, <{len(item.extra)} x i32> <{order}>")
+
+    _HANDLERS: ClassVar[Mapping[str, Callable[[Any, Instruction], None]]] = {
+        "icmp": _compare, "fcmp": _compare, "select": _select, "fneg": _negate, "fptosi": _saturate,
+        "fptoui": _saturate, "any": _any, "splat": _splat, "insert": _insert, "extract": _extract,
+        "shuffle": _shuffle, "argument": MemoryText.argument, "zeros": MemoryText.zeros, "stack": MemoryText.stack,
+        "offset": MemoryText.offset, "row": MemoryText.row, "load": MemoryText.load, "store": MemoryText.store,
+        "masked_load": MemoryText.masked_load, "masked_store": MemoryText.masked_store, "gather": MemoryText.gather,
+        "scatter": MemoryText.scatter, "prefetch": MemoryText.prefetch, "fault": MemoryText.fault,
+        "fence": MemoryText.fence, "error_word": MemoryText.error_word, "machine": _machine,
+        "table": MemoryText.table, "lookup": _lookup, "tie": _tie, "extract_at": _extract_at, "insert_at": _insert_at,
+    }  # fmt: skip
 
 
 def _order(first: int, count: int) -> str:
