@@ -5,14 +5,15 @@ Atoms are data; arithmetic on dims makes them, in normal form.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
+
+from tilework.fast_dataclass import dataclass
 
 if TYPE_CHECKING:
     from tilework.dims.polynomial import Dim  # an atom holds dims, and a dim atoms: one type, told in two files
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class FloorDiv:
     """`numerator // denominator`, rounded towards minus infinity; the denominator is positive."""
 
@@ -23,7 +24,7 @@ class FloorDiv:
         return f"{operand_text(self.numerator)} // {operand_text(self.denominator)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Mod:
     """`value % modulus`, in `0 .. modulus - 1`; the modulus is positive."""
 
@@ -34,7 +35,7 @@ class Mod:
         return f"{operand_text(self.value)} % {operand_text(self.modulus)}"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Extreme:
     """The largest (`name == "max"`) or smallest (`"min"`) of some dims."""
 
@@ -45,7 +46,7 @@ class Extreme:
         return f"{self.name}({', '.join(map(str, self.arguments))})"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Loaded:
     """An integer element of a buffer: what makes an index or a guard depend on data."""
 

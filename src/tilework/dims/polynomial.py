@@ -42,7 +42,15 @@ class Dim(Terms):
         return self * -1
 
     def __sub__(self, other: IntLike) -> Dim:
-        return self + (-other if isinstance(other, int) else dim(other) * -1)
+        if isinstance(other, int):
+            return self + -other
+        other = dim(other)
+        if not other.terms:
+            return self + -other.constant
+        merged = dict(self.terms)
+        for monomial, coefficient in other.terms:
+            merged[monomial] = merged.get(monomial, 0) - coefficient
+        return _from_terms(merged, self.constant - other.constant)
 
     def __rsub__(self, other: IntLike) -> Dim:
         return dim(other) + self * -1
@@ -127,16 +135,14 @@ class Dim(Terms):
         """Replace names (and, through `loads`, loaded elements whose own index is already replaced)."""
         if not self.terms:
             return self
-        if loads is None and not any(
-            atom in values if isinstance(atom, str) else True for monomial, _ in self.terms for atom in monomial
-        ):
+        if loads is None and not _may_change(self.terms, values):
             return self
         parts: list[Dim] = []
         for term in self.terms:
-            monomial, coefficient = term
-            if all(type(atom) is str and atom not in values for atom in monomial):
+            if not _may_change((term,), values):
                 parts.append(Dim((term,)))
                 continue
+            monomial, coefficient = term
             product: Dim = Dim((), coefficient)
             for atom in monomial:
                 product = product * _substitute_atom(atom, values, loads)
@@ -210,17 +216,18 @@ def total(values: Iterable[IntLike]) -> Dim:
 
 def _total(parts: list[Dim], constant: int) -> Dim:
     """The sum of all parts, one by one where remainders may meet their quotients on the way."""
-    if any(type(atom) is Mod for part in parts for monomial, _ in part.terms for atom in monomial):
-        total = Dim((), constant)
-        for part in parts:
-            total = total + part
-        return total
+    if len(parts) == 1:
+        return parts[0] + constant
+    whole = constant
     merged: dict[Monomial, int] = {}
     for part in parts:
-        constant += part.constant
+        whole += part.constant
         for monomial, coefficient in part.terms:
             merged[monomial] = merged.get(monomial, 0) + coefficient
-    return _from_terms(merged, constant)
+            for atom in monomial:
+                if type(atom) is Mod:
+                    return sum(parts, Dim((), constant))
+    return _from_terms(merged, whole)
 
 
 def _from_terms(terms: dict[Monomial, int], constant: int) -> Dim:
@@ -342,6 +349,15 @@ def _polynomial_quotient(numerator: Dim, denominator: Dim) -> Dim | None:
         if denominator * factor == numerator:
             return factor
     return None
+
+
+def _may_change(terms: tuple[tuple[Monomial, int], ...], values: Mapping[str, IntLike]) -> bool:
+    """Whether a term holds one of the names, or an atom that has to be looked into."""
+    for monomial, _ in terms:
+        for atom in monomial:
+            if type(atom) is not str or atom in values:
+                return True
+    return False
 
 
 def _substitute_atom(atom: Atom, values: Mapping[str, IntLike], loads: Callable[[Loaded], Dim] | None) -> Dim:

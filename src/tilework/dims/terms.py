@@ -78,11 +78,11 @@ class Terms:
         found: set[Loaded] = set()
         for monomial, _ in self.terms:
             for atom in monomial:
-                if isinstance(atom, str):
+                if type(atom) is str:
                     continue
                 if isinstance(atom, Loaded):
                     found.add(atom)
-                for part in parts_of(atom):
+                for part in parts_of(atom):  # type: ignore[arg-type] - str was looked at
                     found |= part.loads()
         return found
 

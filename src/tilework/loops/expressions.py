@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
+from operator import is_
 from typing import TypeAlias
 
 from tilework import dtypes
@@ -266,8 +267,8 @@ def rewrite(
         if id(node) in done:
             continue
         if isinstance(node, Call):
-            arguments = tuple(done[id(a)] for a in node.arguments)
-            same = all(a is b for a, b in zip(arguments, node.arguments, strict=True))
+            arguments = tuple([done[id(a)] for a in node.arguments])
+            same = all(map(is_, arguments, node.arguments))
             done[id(node)] = node if same else Call(node.function, arguments, node.dtype)
         else:
             done[id(node)] = leaf(node)

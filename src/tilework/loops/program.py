@@ -253,10 +253,10 @@ class LoopProgram:
         return {n.reducer.name: n.reducer for n in walk(self.body) if isinstance(n, Compute) and n.reducer is not None}
 
     def with_body(self, body: Node) -> LoopProgram:
-        return replace(self, body=body)
+        return LoopProgram(self.name, self.arguments, body, self.symbols)
 
     def renamed(self, name: str) -> LoopProgram:
-        return replace(self, name=name)
+        return LoopProgram(name, self.arguments, self.body, self.symbols)
 
 
 EMPTY = Sequence(())
@@ -344,8 +344,8 @@ def rewrite(node: Node, change: Callable[[Node], Node]) -> Node:
     """Rebuild bottom-up; `change` returns a node's replacement, `EMPTY` deletes it (and every loop left empty)."""
     old = children(node)
     if old:
-        new = tuple(rewrite(child, change) for child in old)
-        if any(a is not b for a, b in zip(old, new, strict=True)):
+        new = tuple([rewrite(child, change) for child in old])
+        if new != old:  # nodes are compared by identity
             node = with_children(node, new)
             if is_empty(node):
                 return node

@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable
 
 from tilework.dims import Atom, Dim, Extreme, FloorDiv, Loaded, Mod, Monomial, dim
-from tilework.fast_dataclass import dataclass
+from tilework.fast_dataclass import dataclass, field
 from tilework.lowering.registers import Value
 from tilework.lowering.state import State
 
@@ -19,7 +19,7 @@ LONG_SUM = 8
 """Terms from which on a sum is worth being factored, and being made once for all threads where it is of symbols."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Parts:
     """A dim taken apart: monomials of plain names, others, and every name below the others."""
 
@@ -28,6 +28,10 @@ class Parts:
     compound: tuple[tuple[Monomial, int, frozenset[str]], ...]
     inner: frozenset[str]
     names: tuple[str, ...]
+    split: dict[str, Dim] = field(default_factory=dict[str, "Dim"])
+    """The dim with its lanes apart, by the variable of the lanes."""
+    resolved: dict[tuple[object, ...], Resolved] = field(default_factory=dict[tuple[object, ...], "Resolved"])
+    """By the variable of the lanes and the numbers that the names stand for."""
 
 
 @dataclass
@@ -73,8 +77,6 @@ class Indices:
     def __init__(self, state: State) -> None:
         self.state = state
         self.parts: dict[Dim, Parts] = {}
-        self._resolved: dict[tuple[object, ...], Resolved] = {}
-        self._split: dict[tuple[Dim, str], Dim] = {}
         self._known: dict[tuple[object, ...], bool | None] = {}
         self._names: dict[Atom, tuple[str, ...] | None] = {}
         self._symbols: dict[Atom, int] = {name: place for place, name in enumerate(state.symbols)}
@@ -89,15 +91,15 @@ class Indices:
         environment = self.state.environment
         lane = self.state.lane.variable if self.state.lane is not None else None
         if lane is not None and lane in parts.inner:
-            split = self._split.get((value, lane))
+            split = parts.split.get(lane)
             if split is None:
-                split = self._split[value, lane] = lanes_apart(self.state, value)
+                split = parts.split[lane] = lanes_apart(self.state, value)
             if split != value:
                 return self.resolve(split)
-        key = (value, lane, *[environment.get(n) for n in parts.names])
-        found = self._resolved.get(key)
+        key = (lane, *[environment.get(n) for n in parts.names])
+        found = parts.resolved.get(key)
         if found is None:
-            found = self._resolved[key] = self._resolve(value, parts)
+            found = parts.resolved[key] = self._resolve(value, parts)
         return found
 
     def _resolve(self, value: Dim, parts: Parts) -> Resolved:

@@ -171,11 +171,15 @@ def _recoverable(entry: Dim, known: set[object], free: dict[str, Dim]) -> list[o
     """Atoms that the value of one dim fixes: a mixed-radix reading of its terms."""
     terms: list[tuple[int, object, Dim | None]] = []
     for monomial, coefficient in entry.terms:
-        if not any(_moves(atom, free) for atom in monomial) or (len(monomial) == 1 and monomial[0] in known):
+        if len(monomial) != 1:
+            if any(_moves(atom, free) for atom in monomial):
+                return []
             continue
-        if len(monomial) != 1 or isinstance(monomial[0], Loaded):
+        (atom,) = monomial
+        if atom in known or not _moves(atom, free):
+            continue
+        if isinstance(atom, Loaded):
             return []
-        atom = monomial[0]
         terms.append((abs(coefficient), atom, _extent(atom, free)))
     terms.sort(key=lambda term: term[0])
     reach = 0  # the largest value that the smaller terms can make together
