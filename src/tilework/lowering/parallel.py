@@ -5,7 +5,7 @@ The number of chunks depends on extents alone, never on threads, so that a resul
 
 from __future__ import annotations
 
-from tilework.dims import Dim, dim
+from tilework.dims import Dim, dim, total
 from tilework.errors import CodegenError
 from tilework.loops.expressions import Call, Load
 from tilework.loops.expressions import walk as walk_expression
@@ -52,14 +52,12 @@ def _total(node: Node, move: int) -> Dim:
                 elif isinstance(part, Load):
                     units += 1
         return dim(units)
-    total = Dim()
-    for child in children(node):
-        total = total + _total(child, move)
+    found = total([_total(child, move) for child in children(node)])
     if isinstance(node, Loop) and node.kind != "vectorized":
-        inner = {name for name in total.names() if name == node.variable}
-        # A triangular nest counts with its widest row.
-        total = total.substitute(dict.fromkeys(inner, node.extent - 1)) * node.extent
-    return total
+        if node.variable in found.names():  # a triangular nest counts with its widest row
+            found = found.substitute({node.variable: node.extent - 1})
+        found = found * node.extent
+    return found
 
 
 def outlined(node: Node) -> bool:
