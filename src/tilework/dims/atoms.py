@@ -5,6 +5,7 @@ Atoms are data; arithmetic on dims makes them, in normal form.
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, TypeAlias
 
 from tilework.fast_dataclass import dataclass
@@ -13,8 +14,17 @@ if TYPE_CHECKING:
     from tilework.dims.polynomial import Dim  # an atom holds dims, and a dim atoms: one type, told in two files
 
 
+class Compound:
+    """What the atoms that are no names have in common."""
+
+    @cached_property
+    def key(self) -> str:
+        """Orders it among the factors of a term: behind the names. Kept, as sums are sorted again and again."""
+        return f"~{self}"
+
+
 @dataclass(frozen=True)
-class FloorDiv:
+class FloorDiv(Compound):
     """`numerator // denominator`, rounded towards minus infinity; the denominator is positive."""
 
     numerator: Dim
@@ -25,7 +35,7 @@ class FloorDiv:
 
 
 @dataclass(frozen=True)
-class Mod:
+class Mod(Compound):
     """`value % modulus`, in `0 .. modulus - 1`; the modulus is positive."""
 
     value: Dim
@@ -36,7 +46,7 @@ class Mod:
 
 
 @dataclass(frozen=True)
-class Extreme:
+class Extreme(Compound):
     """The largest (`name == "max"`) or smallest (`"min"`) of some dims."""
 
     name: str
@@ -47,7 +57,7 @@ class Extreme:
 
 
 @dataclass(frozen=True)
-class Loaded:
+class Loaded(Compound):
     """An integer element of a buffer: what makes an index or a guard depend on data."""
 
     buffer: str
@@ -89,7 +99,7 @@ def factor_text(atom: Atom, in_product: bool) -> str:
 
 def atom_key(atom: Atom) -> str:
     """Orders the factors of a term: names first."""
-    return atom if isinstance(atom, str) else "~" + str(atom)
+    return atom if isinstance(atom, str) else atom.key
 
 
 def monomial_key(item: tuple[Monomial, int]) -> tuple[str, ...]:
