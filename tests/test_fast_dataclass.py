@@ -256,4 +256,4 @@ def test_the_package_uses_them() -> None:
             r"^\s*from dataclasses import .*\bdataclass\b|^import dataclasses as", path.read_text(), re.MULTILINE
         )
     }
-    assert standard == {"dims/atoms.py", "fast_dataclass.py"}
+    assert standard == {"fast_dataclass.py"}
