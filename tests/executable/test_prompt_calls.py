@@ -11,7 +11,7 @@ import pytest
 from tests.executable.building import F32, affine
 from tilework import dtypes
 from tilework.compiler.compile import CompileOptions, compile_graph
-from tilework.errors import CallError, RunError
+from tilework.errors import CallError, OutOfMemoryError, RunError
 from tilework.graph.graph import Graph, GraphSignature, InputPolicy, OutputPolicy
 from tilework.ops.builder import GraphBuilder
 from tilework.runtime.executable import Executable
@@ -117,6 +117,23 @@ def test_faults_of_the_data(f: Executable) -> None:
         f(table, np.array([0, 1, ROWS, 0, 0]))
     assert (caught.value.code, caught.value.where) == (1801, "Gather")
     same(f(table, at), before)
+
+
+@pytest.mark.parametrize("static", [True, False])
+def test_no_memory_for_a_small_output(monkeypatch: pytest.MonkeyPatch, static: bool) -> None:
+    f = compile_graph(looked_up() if static else affine())
+    given = arguments(6) if static else (np.ones((2, 4), np.float32),)
+    before = f(*given)
+
+    def refused(*_: Any, **__: Any) -> Any:
+        raise MemoryError
+
+    with monkeypatch.context() as patched:
+        patched.setattr(np, "empty", refused)
+        with pytest.raises(OutOfMemoryError) as caught:
+            f(*given)
+    assert caught.value.code == 1710
+    same(f(*given), before)
 
 
 def test_threads(f: Executable) -> None:

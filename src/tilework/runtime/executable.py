@@ -31,13 +31,13 @@ from tilework.runtime.gate import Accepted, Gate
 from tilework.runtime.measured import Allocations, MeasuredSizes, OutputMaker
 from tilework.runtime.overriding import Overriding
 from tilework.runtime.ports import CoreResult, Port, StepTime
+from tilework.runtime.prompt_call import PromptCall, small_arrays
 from tilework.runtime.settings import expect_path
 from tilework.runtime.shapes import dim_function, shape_function
 from tilework.runtime.variants import ShapeVariants, shapes_of
 
 if TYPE_CHECKING:
     from tilework.runtime.per_shape import PerShape
-    from tilework.runtime.prompt_call import PromptCall
     from tilework.runtime.sections import Parts, Sections
 
 HOLD_LOCK_BELOW = 20_000
@@ -160,8 +160,8 @@ class Executable(CallableModel):
         prompt = self._prompt
         if prompt is not None and not named and not self._pool.stale:
             state = self._take_state()
-            if state.arena_size >= prompt.arena:
-                outputs = tuple([np.empty(shape, dtype) for shape, dtype in prompt.plain])
+            outputs = small_arrays(prompt.plain) if state.arena_size >= prompt.arena else None
+            if outputs is not None:
                 status = prompt.run(prompt.way, state.frame.address, arrays, outputs)
                 if status > 0:
                     raise self._failure(state, step_at(self._plan, status))

@@ -35,7 +35,7 @@ from tilework.runtime.call_spec import GateInput, GateOutput, GateSpec
 from tilework.runtime.frame import Frame
 from tilework.runtime.memory import RECYCLE_FROM, BlockPool
 from tilework.runtime.native import NativeGate
-from tilework.runtime.prompt_call import PromptCall, words_of
+from tilework.runtime.prompt_call import PromptCall, small_arrays, words_of
 from tilework.runtime.shapes import Words, dim_function, shape_function
 
 _LARGEST = 2**62
@@ -156,10 +156,8 @@ class Gate:
                     if len(self._recent) >= _RECENT:
                         self._recent.clear()
                     self._recent[key] = plain
-        if plain is not None:
-            empty = np.empty
-            outputs = tuple([empty(shape, dtype) for shape, dtype in plain])
-        else:
+        outputs: tuple[Array | None, ...] | None = None if plain is None else small_arrays(plain)
+        if outputs is None:
             outputs = tuple([self._make(output, frame, bound) for output in self._outputs])
         made = outputs if self._all_made else tuple([array for array in outputs if array is not None])
         if self._bind is not None:

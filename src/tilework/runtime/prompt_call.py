@@ -11,12 +11,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from tilework.plan.protocols import Array
+
 
 class PromptCall:
     """What one call needs besides its frame and arguments.
 
-    Use: `outputs = tuple([empty(shape, dtype) for shape, dtype in plain])`, then `run(way, frame, arguments, outputs)`,
-    which answers the driver's status, or a negative number where the arguments do not fit.
+    Use: `outputs = small_arrays(plain)`, then `run(way, frame, arguments, outputs)`, which answers the driver's status,
+    or a negative number where the arguments do not fit.
     """
 
     __slots__ = ("_kept", "arena", "plain", "run", "way")
@@ -40,6 +42,15 @@ class PromptCall:
         words = words_of([ctypes.addressof(inputs), ctypes.addressof(outputs), driver])
         self._kept = (words, inputs, outputs)
         self.way = ctypes.addressof(words)
+
+
+def small_arrays(plain: tuple[tuple[tuple[int, ...], np.dtype[np.generic]], ...]) -> tuple[Array, ...] | None:
+    """Arrays of these shapes and types, with any contents; None where there is no memory for them."""
+    empty = np.empty
+    try:
+        return tuple([empty(shape, dtype) for shape, dtype in plain])
+    except MemoryError:
+        return None
 
 
 def words_of(values: Sequence[int]) -> ctypes.Array[ctypes.c_int64]:

@@ -17,20 +17,17 @@ BFLOAT16 = "bfloat16"
 
 
 def _load(task: Task) -> str:  # noqa: ARG001
-    import torch  # pyright: ignore[reportMissingImports]
-    from torch._inductor import compile_fx  # pyright: ignore[reportMissingImports]  # what compiling would import
+    import torch._inductor.compile_fx  # pyright: ignore[reportMissingImports, reportUnusedImport]  # what compiling would import
 
-    _ = compile_fx
     module: Any = torch
     return str(module.__version__)
 
 
 def _open(task: Task) -> Opened:
-    import torch  # pyright: ignore[reportMissingImports]
-    from torch.utils import _pytree  # pyright: ignore[reportMissingImports]
+    import torch.utils._pytree  # pyright: ignore[reportMissingImports, reportUnusedImport]
 
     module: Any = torch
-    trees: Any = _pytree
+    trees: Any = module.utils._pytree  # noqa: SLF001 - what an exported program describes its arguments by
     module.set_num_threads(task.threads)
     program = module.export.load(task.model)
     flat = [_tensor(module, one) if isinstance(one, np.ndarray) else one for one in _arguments(module, program, task)]
