@@ -11,9 +11,10 @@ import pytest
 from tests.executable.building import F32, affine
 from tilework import dtypes
 from tilework.compiler.compile import CompileOptions, compile_graph
-from tilework.errors import CallError, OutOfMemoryError, RunError
+from tilework.errors import CallError, OutOfMemoryError, RunError, UsageError
 from tilework.graph.graph import Graph, GraphSignature, InputPolicy, OutputPolicy
 from tilework.ops.builder import GraphBuilder
+from tilework.runtime.context import Context, ContextOptions
 from tilework.runtime.executable import Executable
 from tilework.runtime.memory import RECYCLE_FROM
 
@@ -117,6 +118,17 @@ def test_faults_of_the_data(f: Executable) -> None:
         f(table, np.array([0, 1, ROWS, 0, 0]))
     assert (caught.value.code, caught.value.where) == (1801, "Gather")
     same(f(table, at), before)
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_closed_context(threads: int) -> None:
+    with Context(ContextOptions(threads=threads)) as context:
+        f = compile_graph(looked_up(), context=context)
+        f(*arguments(7))
+    for _ in range(2):
+        with pytest.raises(UsageError) as caught:
+            f(*arguments(7))
+        assert caught.value.code == 1752
 
 
 @pytest.mark.parametrize("static", [True, False])

@@ -158,7 +158,7 @@ class Executable(CallableModel):
             KeyboardInterrupt, or what another signal handler raised: the call is abandoned, the executable usable.
         """
         prompt = self._prompt
-        if prompt is not None and not named and not self._pool.stale:
+        if prompt is not None and not named and self._pool.ready:
             state = self._take_state()
             outputs = small_arrays(prompt.plain) if state.arena_size >= prompt.arena else None
             if outputs is not None:

@@ -70,6 +70,8 @@ class ThreadPool:
         self._closed = False
         self.stale = self._threads > 1
         """Whether `ensure()` has something to do; a plain attribute so that a call may look at it for nothing."""
+        self.ready = not self.stale
+        """Whether it has not, and the pool is open."""
         text = pool_code.pool_text(target) if supported else pool_code.INLINE_TEXT
         exports = pool_code.EXPORTS if supported else pool_code.INLINE_EXPORTS
         self.code: LoadedCode = jit.load(jit.compile_object(text), exports)
@@ -129,13 +131,13 @@ class ThreadPool:
                     handle = ctypes.c_void_p()
                     error = self._spawn(self.address, ctypes.addressof(handle))
                     if error:
-                        self.stale = False  # do not try again on every call
+                        self._set_stale(False)  # do not try again on every call
                         self._workers.value = len(self._handles)
                         message = f"worker {len(self._handles) + 1} was not started: {os.strerror(error)}"
                         raise RunError(1751, message, where="threads")
                     self._handles.append(handle)
             self._workers.value = len(self._handles)
-            self.stale = False
+            self._set_stale(False)
 
     def resize(self, threads: int | None) -> None:
         """Use another number of threads (None: what `thread_count` says now) from the next region on.
@@ -151,7 +153,7 @@ class ThreadPool:
             if wanted != self._threads:
                 self.stop()
                 self._threads = wanted
-                self.stale = wanted > 1 and not self._closed
+                self._set_stale(wanted > 1)
 
     def stop(self) -> None:
         """End all workers and wait for them; a region that is running goes on in its caller."""
@@ -160,7 +162,7 @@ class ThreadPool:
             _end_workers(self._handles, self._ask_to_stop, self._join, self.address)
             self._stop.value = 0
             self._seats_taken.value = 0
-            self.stale = self._threads > 1 and not self._closed
+            self._set_stale(self._threads > 1)
 
     def close(self) -> None:
         """End the workers for good. Regions still run, in their callers."""
@@ -183,6 +185,10 @@ class ThreadPool:
         """Hold the pool still while the process forks: no worker is being started or stopped."""
         self._lock.acquire()
 
+    def _set_stale(self, stale: bool) -> None:
+        self.stale = stale and not self._closed
+        self.ready = not stale and not self._closed
+
     def after_fork_in_parent(self) -> None:
         """Let go after a fork."""
         self._lock.release()
@@ -191,7 +197,7 @@ class ThreadPool:
         """Forget the parent's workers; the next `ensure()` starts the child's own."""
         self._handles.clear()
         self._reset(self.address)
-        self.stale = self._threads > 1 and not self._closed
+        self._set_stale(self._threads > 1)
         self._lock.release()
 
 
