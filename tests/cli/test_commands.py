@@ -377,7 +377,7 @@ def test_help_and_the_page_name_every_exit_code(run: Run) -> None:
 @pytest.mark.parametrize("name", ["run", "bench", "compile", "explain"])
 def test_the_page_names_every_option(run: Run, name: str) -> None:
     section = (DOCS / "reference" / "command-line.md").read_text().split(f"## tilework {name}\n")[1].split("\n## ")[0]
-    shared = (DOCS / "reference" / "command-line.md").read_text().split("## Options of all commands\n")[1]
+    shared = (DOCS / "reference" / "command-line.md").read_text().split("## Options that commands share\n")[1]
     options = {word.rstrip(",") for word in run(name, "--help").out.split() if word.startswith("--")} - {"--help"}
     assert len(options) > 3
     for option in options:
